@@ -1,0 +1,64 @@
+"""The whole deploy.yaml, and where in the user's files each of its values was written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, PrivateAttr
+
+from deployc.diagnostics import Span
+from deployc.spec.model import Adapter, Hardware, Model, Quantization, Section, Sla, Workload
+from deployc.spec.serving import Accept, Api, Build, Engine, Rollout, Target
+
+Path = tuple[str | int, ...]
+
+
+class Deploy(Section):
+    """deploy.yaml, version 1. Names are the contract: see docs/reference.md."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="deploy.yaml")
+
+    version: Literal[1]
+    name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+    model: Model
+    adapters: list[Adapter] = Field(default_factory=list)
+    quantization: Quantization = Quantization()
+    hardware: Hardware
+    workload: Workload
+    sla: Sla = Sla()
+    engine: Engine
+    api: Api = Api()
+    build: Build = Build()
+    target: Target = Target()
+    rollout: Rollout = Rollout()
+    accept: list[Accept] = Field(default_factory=list)
+
+    _spans: Mapping[Path, Span] = PrivateAttr(default_factory=dict)
+    _folder: str = PrivateAttr(default=".")
+
+    def at(self, dotted: str | Path) -> Span | None:
+        """Where a value was written, e.g. `at("hardware.gpu")`; its nearest parent's place where the file is silent."""
+        path: Path = tuple(dotted.split(".")) if isinstance(dotted, str) else dotted
+        path = tuple(int(p) if isinstance(p, str) and p.isdigit() else p for p in path)
+        for end in range(len(path), -1, -1):
+            if (span := self._spans.get(path[:end])) is not None:
+                return span
+        return None
+
+    def written(self, dotted: str) -> bool:
+        """Whether the file itself sets this value (so that it is the user's and not ours)."""
+        return tuple(int(p) if p.isdigit() else p for p in dotted.split(".")) in self._spans
+
+    def because(self, dotted: str) -> str:
+        """The `because` of a value the user wrote: "deploy.yaml:31"."""
+        span = self.at(dotted)
+        return f"{span.file}:{span.line}" if span else "default"
+
+
+def bind(values: Mapping[str, Any], spans: Mapping[Path, Span], folder: str = ".") -> Deploy:
+    """Validate plain values into a Deploy that knows its spans; raises pydantic's ValidationError."""
+    deploy = Deploy.model_validate(values)
+    deploy._spans = spans
+    deploy._folder = folder
+    return deploy

@@ -1,0 +1,171 @@
+"""Facts about model, adapters, GPUs and engine, as RESOLVE found them and `deploy.lock` freezes them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+DTYPE_BYTES: Mapping[str, float] = {
+    "F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2, "U16": 2,
+    "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1, "I8": 1, "U8": 1, "BOOL": 1, "F4": 0.5, "F6_E2M3": 0.75, "F6_E3M2": 0.75,
+}  # fmt: skip
+"""Bytes an element by safetensors dtype name (safetensors' `Dtype` enum)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorGroup:
+    """Tensors that differ only in the numbers in their names: `pattern` has `{0-27}` where a number ran.
+
+    `count` tensors of `shape` and `dtype` (safetensors name) each.
+    """
+
+    pattern: str
+    dtype: str
+    shape: tuple[int, ...]
+    count: int = 1
+
+    @property
+    def elements(self) -> int:
+        """Elements of all `count` tensors together."""
+        return math.prod(self.shape) * self.count
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all `count` tensors together."""
+        return math.ceil(self.elements * DTYPE_BYTES[self.dtype])
+
+
+AttentionKind = Literal["mha", "gqa", "mqa"]
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """The dimensions that the cost model needs, read from config.json; never defaulted where the config is silent."""
+
+    name: str  # config.json architectures[0]
+    model_type: str
+    layers: int
+    hidden_size: int
+    intermediate_size: int
+    attention: AttentionKind
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocab_size: int
+    max_position_embeddings: int
+    tie_word_embeddings: bool
+    dtype: str  # "bfloat16" | "float16" | "float32", of the checkpoint
+    experts: int = 0
+    experts_per_token: int = 0
+    moe_intermediate_size: int = 0
+    rope: Mapping[str, Any] = field(default_factory=dict)  # rope_scaling / rope_parameters as in config.json
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What is known of the model at its pinned commit, without having read its weights."""
+
+    source: str  # as in deploy.yaml
+    hub: Literal["huggingface", "modelscope", "folder"]
+    revision: str | None  # commit; None for a folder
+    config: Mapping[str, Any]  # config.json
+    architecture: Architecture
+    tensors: tuple[TensorGroup, ...]
+    weights_basis: Literal["header", "architecture"]  # safetensors headers, or shapes derived from config.json
+    provenance: str  # "" or why the facts are not from the source itself, e.g. written by hand from the public config
+    files: Mapping[str, str]  # path -> "sha256:…" (small files) or "size:…" or the hub's etag; what pins the content
+    generation_config: Mapping[str, Any] = field(default_factory=dict)
+    chat_template: bool = False
+
+    @property
+    def parameters(self) -> int:
+        """Elements of all weight tensors (tied embeddings once where the checkpoint stores them once)."""
+        return sum(t.elements for t in self.tensors)
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterFacts:
+    """What is known of one LoRA adapter: adapter_config.json and its safetensors header."""
+
+    name: str
+    source: str
+    revision: str | None
+    config: Mapping[str, Any]  # adapter_config.json
+    rank: int  # the largest rank of any module
+    base: str  # base_model_name_or_path
+    target_modules: tuple[str, ...]
+    tensors: tuple[TensorGroup, ...]
+    files: Mapping[str, str]
+
+
+FigureBasis = Literal["vendor", "measured", "quoted", "derived", "recalled", "user", "nvml", "host"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One figure of a GPU profile: in bytes, bytes/s, operations/s …, with where it comes from."""
+
+    value: float
+    source: str
+    basis: FigureBasis
+
+
+@dataclass(frozen=True, slots=True)
+class GpuFacts:
+    """One kind of card (or "cpu"): what its profile, NVML or the user's file says of it. None = not known."""
+
+    name: str  # canonical profile name, "custom", or "cpu"
+    memory: Spec  # bytes that CUDA shows (torch.cuda.mem_get_info total); for "cpu" the host memory to be used
+    bandwidth: Spec | None  # bytes/s
+    compute_capability: tuple[int, int] | None
+    flops: Mapping[str, Spec]  # dense operations/s: "bf16" | "fp16" | "fp8" | "int8"; absent = no such unit, or unknown
+    interconnect: str  # "nvlink" | "pcie" | "none" | "unknown"
+    interconnect_bandwidth: Spec | None = None  # bytes/s, one direction
+    vendor: str = "nvidia"
+    used: int = 0  # bytes held by others now, where NVML was asked
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One option of the engine's command line at one version."""
+
+    name: str  # without leading dashes: "max-model-len"
+    type: str  # "int" | "float" | "str" | "bool" | "json" | "list" | "size" ("16k", "1M" accepted)
+    choices: tuple[str, ...] = ()
+    default: str | None = None
+    aliases: tuple[str, ...] = ()  # other spellings, e.g. "tp"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """One version of the engine: its flags and the few behaviours that plan and emit depend on."""
+
+    name: str
+    version: str
+    flags: Mapping[str, Flag]
+    gpu_memory_utilization: float  # default
+    batch_defaults: tuple[Mapping[str, Any], ...]  # ordered rules: {min_memory, not_gpu, tokens, seqs}; see the profile
+    graphs_in_budget: bool  # does the KV budget subtract the CUDA graph estimate
+    model_runner: str  # "V1" | "V2": the default runner for dense models
+    image: str  # default image with tag
+    cuda: str  # of that image
+    entrypoint: str  # "vllm serve" | "python -m …"
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that RESOLVE hands on. `devices` has one entry a card of the deployment (`hardware.count` of them)."""
+
+    model: ModelFacts
+    adapters: tuple[AdapterFacts, ...]
+    devices: tuple[GpuFacts, ...]
+    engine: EngineFacts
+    locked: bool  # all of it came from deploy.lock or local folders
+
+    @property
+    def smallest(self) -> GpuFacts:
+        """The card with least memory: under tensor parallelism it rules."""
+        return min(self.devices, key=lambda d: d.memory.value)

@@ -1,0 +1,43 @@
+"""A number that is never bare: value, band, unit and the basis it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+Basis = Literal["exact", "measured", "transferred", "modelled"]
+"""`exact` from tensor shapes; `measured` on this GPU and engine; `transferred` from the nearest calibrated one;
+`modelled` from specifications only. In that order of trust."""
+
+_TRUST: tuple[Basis, ...] = ("exact", "measured", "transferred", "modelled")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """`low <= value <= high`, in SI base units or bytes (`unit`: "B", "s", "1/s", "tokens", "requests")."""
+
+    value: float
+    low: float
+    high: float
+    unit: str
+    basis: Basis
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.value <= self.high:
+            raise ValueError(f"band [{self.low}, {self.high}] does not hold {self.value} {self.unit}")
+
+
+def exact(value: float, unit: str) -> Figure:
+    """A figure that follows from tensor shapes or from the file: no band."""
+    return Figure(value, value, value, unit, "exact")
+
+
+def banded(value: float, unit: str, basis: Basis, below: float, above: float) -> Figure:
+    """A figure with a relative band: `below=0.3` puts `low` 30 % under `value`."""
+    return Figure(value, value * (1 - below), value * (1 + above), unit, basis)
+
+
+def weakest(bases: Iterable[Basis]) -> Basis:
+    """The least trusted of several bases: a sum is as sure as its shakiest term."""
+    return max(bases, key=_TRUST.index)

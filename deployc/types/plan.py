@@ -1,0 +1,52 @@
+"""The plan: what is, what would be done and why. Its JSON form is the contract; every view reads that form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Action = Literal["build", "create", "replace", "update", "delete", "keep"]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What runs on the target now. `complete` False = it could not or was not to be looked at."""
+
+    digest: str | None  # of the bundle that runs; None = nothing runs
+    at: str | None  # when it was looked at, ISO 8601 UTC; None where it was not
+    complete: bool
+    healthy: bool | None = None
+    artifact: bool | None = None  # is the recipe's artifact in the store
+    flags: Mapping[str, str] = field(default_factory=dict)  # of the running launch, to name what changes
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """How the new engine takes over: gap in seconds, expected and worst case; None where unknown."""
+
+    strategy: Literal["none", "first", "stop-first", "unknown"]
+    gap_seconds: float | None
+    worst_case: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing `apply` would do. `cause` in words, `at` the place in the file it hangs on, `needs` ids before it."""
+
+    id: str
+    action: Action
+    target: str
+    cause: str
+    at: str | None = None
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The plan document of docs/reference.md, as values; `document` is its JSON form, keys in order."""
+
+    document: Mapping[str, Any]
+    steps: tuple[Step, ...]
+    changes: bool

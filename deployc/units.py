@@ -1,0 +1,135 @@
+"""Quantities with their units: "24GiB", "800ms", "3%", "8/s", "1008GB/s" parsed to bytes, seconds, fractions, rates."""
+
+from __future__ import annotations
+
+import math
+import re
+
+_NUMBER = re.compile(r"^\s*([+-]?(?:\d+(?:[_ ]?\d+)*)?(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([A-Za-z%µ/·]*)\s*$")
+
+BYTES = {
+    "": 1, "b": 1,
+    "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
+    "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
+}  # fmt: skip
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "min": 60.0, "m": 60.0, "h": 3600.0}
+FLOPS = {
+    prefix + name: factor
+    for prefix, factor in (("", 1.0), ("g", 1e9), ("t", 1e12), ("p", 1e15))
+    for name in ("flops", "flop/s", "ops", "op/s")
+}
+
+
+def _split(text: str, what: str, example: str) -> tuple[float, str]:
+    match = _NUMBER.match(text)
+    if not match or not re.search(r"\d", match[1]):
+        raise ValueError(f"{text!r} is not {what}; write it as {example}")
+    value = float(re.sub(r"[_ ]", "", match[1]))
+    if not math.isfinite(value):
+        raise ValueError(f"{text!r} is too large for {what}")
+    return value, match[2]
+
+
+def parse_bytes(value: int | float | str) -> int:
+    """Bytes of "24GiB", "24GB" (decimal) or a plain number of bytes; never negative."""
+    if isinstance(value, bool):
+        raise ValueError(f"{value!r} is not a size; write it as 24GiB")
+    if isinstance(value, int | float):
+        number, unit = float(value), ""
+    else:
+        number, unit = _split(value, "a size", "24GiB")
+    factor = BYTES.get(unit.lower())
+    if factor is None:
+        raise ValueError(f"unknown unit {unit!r} in {value!r}; use MiB, GiB, TiB (powers of 1024) or MB, GB, TB")
+    return round(_not_negative(number, value) * factor)
+
+
+def parse_seconds(value: int | float | str) -> float:
+    """Seconds of "800ms", "15s", "2min"; a bare number is refused, as its unit cannot be known."""
+    if isinstance(value, bool) or not isinstance(value, str):
+        raise ValueError(f"{value!r} has no unit; write {value}ms or {value}s")
+    number, unit = _split(value, "a duration", "800ms")
+    factor = SECONDS.get(unit.lower())
+    if factor is None:
+        unknown = f"unknown unit {unit!r} in {value!r}; use ms, s, min or h"
+        raise ValueError(unknown if unit else f"{value!r} has no unit; write {value}ms or {value}s")
+    return _not_negative(number, value) * factor
+
+
+def parse_fraction(value: int | float | str) -> float:
+    """A share: "3%" or 0.03, both 0.03."""
+    if isinstance(value, bool):
+        raise ValueError(f"{value!r} is not a share; write 3% or 0.03")
+    if isinstance(value, int | float):
+        return _not_negative(float(value), value)
+    number, unit = _split(value, "a share", "3%")
+    if unit not in ("", "%"):
+        raise ValueError(f"unknown unit {unit!r} in {value!r}; write 3% or 0.03")
+    return _not_negative(number, value) / (100.0 if unit == "%" else 1.0)
+
+
+def parse_rate(value: int | float | str) -> float:
+    """Events a second: 8, "8/s", "480/min"."""
+    if isinstance(value, bool):
+        raise ValueError(f"{value!r} is not a rate; write 8/s")
+    if isinstance(value, int | float):
+        return _not_negative(float(value), value)
+    number, unit = _split(value, "a rate", "8/s")
+    factor = {"": 1.0, "/s": 1.0, "/min": 1 / 60, "/h": 1 / 3600}.get(unit.lower())
+    if factor is None:
+        raise ValueError(f"unknown unit {unit!r} in {value!r}; use /s, /min or /h")
+    return _not_negative(number, value) * factor
+
+
+def parse_bandwidth(value: int | float | str) -> float:
+    """Bytes a second: "1008GB/s", "4.8TB/s"; the unit is required."""
+    if not isinstance(value, str) or not value.strip().lower().endswith("/s"):
+        raise ValueError(f"{value!r} is not a bandwidth; write it as 1008GB/s")
+    return float(parse_bytes(value.strip()[:-2]))
+
+
+def parse_flops(value: int | float | str) -> float:
+    """Floating-point (or integer) operations a second: "165TFLOPS" or "165 TFLOP/s"; the unit is required."""
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} has no unit; write it as 165TFLOPS")
+    number, unit = _split(value, "a compute rate", "165TFLOPS")
+    factor = FLOPS.get(unit.lower())
+    if factor is None:
+        raise ValueError(f"unknown unit {unit!r} in {value!r}; write it as 165TFLOPS")
+    return _not_negative(number, value) * factor
+
+
+def _not_negative(number: float, shown: object) -> float:
+    if not math.isfinite(number):
+        raise ValueError(f"{shown!r} is not a finite number")
+    if number < 0:
+        raise ValueError(f"{shown!r} is negative")
+    return number
+
+
+def show_bytes(value: float) -> str:
+    """Bytes for people, binary units, three significant figures: "14.2 GiB", "56.0 KiB"."""
+    sign, value = ("-" if value < 0 else ""), abs(value)
+    for unit, size in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if value >= size:
+            scaled = value / size
+            return f"{sign}{scaled:.{2 if scaled < 10 else 1 if scaled < 100 else 0}f} {unit}"
+    return f"{sign}{value:.0f} B"
+
+
+def show_seconds(value: float) -> str:
+    """Seconds for people: "4.8 ms", "1.20 s", "2 min 5 s"."""
+    if value < 1:
+        milliseconds = value * 1000
+        return f"{milliseconds:.{2 if milliseconds < 1 else 1 if milliseconds < 100 else 0}f} ms"
+    if value < 120:
+        return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} s"
+    minutes, seconds = divmod(round(value), 60)
+    return f"{minutes} min {seconds} s" if seconds else f"{minutes} min"
+
+
+def show_count(value: float) -> str:
+    """A count for people, thousands apart: "104,448"; small ones with two significant figures."""
+    if value >= 100 or value == int(value):
+        return f"{round(value):,}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
