@@ -1,0 +1,90 @@
+"""The entry point: a table of commands, each module imported when its command is asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from deployc import __version__
+from deployc.diagnostics import ExitCode, Stop
+
+COMMANDS = ("validate", "lock", "plan", "compile", "build", "store", "apply", "status", "logs", "destroy",
+            "engine", "profiles", "schema")  # fmt: skip
+"""In the order of the work; `deployc/cli/<name>.py` has the function `command`, or a typer `app` with subcommands."""
+
+# Click's base for every wrong use of the command line, whichever copy of Click typer brings.
+_ClickError: type[Exception] = typer.BadParameter.__mro__[2]
+
+
+class _LazyGroup(TyperGroup):
+    """Imports a command's module only when that command runs, or when help lists them all."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"deployc.cli.{cmd_name}")
+        sub: typer.Typer | None = getattr(module, "app", None)
+        if sub is None:
+            sub = typer.Typer(add_completion=False, rich_markup_mode=None)
+            sub.command(cmd_name)(module.command)
+        command = typer.main.get_command(sub)
+        command.name = cmd_name
+        return command
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"deployc {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_version)
+    ] = False,
+) -> None:
+    """Compile one reviewed deploy.yaml into a running vLLM; say what it costs before anything starts."""
+
+
+def application() -> Any:
+    """The command-line application, commands not yet imported."""
+    app = typer.Typer(cls=_LazyGroup, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.callback()(_root)
+    return typer.main.get_command(app)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit code; prints, never raises for a user's mistake."""
+    try:
+        result = application().main(args=arguments, prog_name="deployc", standalone_mode=False)
+    except _ClickError as wrong:
+        wrong.show()  # type: ignore[attr-defined]
+        return ExitCode.USAGE
+    except typer.Abort:
+        return ExitCode.INTERRUPTED
+    except Stop as stop:
+        from deployc.cli import show
+
+        show.report(stop.report)
+        return stop.exit_code
+    except BrokenPipeError:  # the reader of our output went away, as `| head` does
+        sys.stdout = sys.__stderr__
+        return ExitCode.OK
+    return result if isinstance(result, int) else ExitCode.OK
+
+
+def main() -> None:
+    """The console script."""
+    try:
+        code = run()
+    except KeyboardInterrupt:
+        code = ExitCode.INTERRUPTED
+    sys.exit(code)

@@ -1,0 +1,115 @@
+"""READ -> SHAPE -> RESOLVE -> PREDICT, DECIDE, JUDGE -> COMPILE -> PLAN, strung together once.
+
+In: the path of a deploy.yaml. Out: an `Analysis` that holds what every stage made, as far as it came, and one report.
+Commands and the Python API both go through here, so there is one way from a file to a plan.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deployc.diagnostics import ExitCode, Report
+from deployc.types.plan import Observed, Plan
+
+if TYPE_CHECKING:
+    from deployc.source.document import Document
+    from deployc.spec.deploy import Deploy
+    from deployc.types.bundle import Bundle
+    from deployc.types.choices import Choices
+    from deployc.types.facts import Facts
+    from deployc.types.prediction import Prediction
+
+Observe = Callable[["Analysis"], Observed]
+PREDICTED = ("DC3", "DC4")
+"""Codes that rest on a prediction: a file whose only errors are these does not fit, rather than being wrong."""
+
+
+@dataclass(slots=True)
+class Analysis:
+    """What each stage made of one file; None from the first stage that could not go on."""
+
+    path: Path
+    report: Report = field(default_factory=Report)
+    document: Document | None = None
+    deploy: Deploy | None = None
+    facts: Facts | None = None
+    choices: Choices | None = None
+    prediction: Prediction | None = None
+    bundle: Bundle | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """3 where the file is wrong, 4 where it only does not fit or misses its SLA, else 0."""
+        errors = self.report.errors
+        if any(not d.code.startswith(PREDICTED) for d in errors):
+            return ExitCode.WRONG_FILE
+        return ExitCode.DOES_NOT_FIT if errors else ExitCode.OK
+
+
+def shape(path: Path | str, env: Mapping[str, str] | None = None) -> Analysis:
+    """READ and SHAPE: what needs no facts of model, card or engine."""
+    from deployc.source import load
+    from deployc.spec import shape as to_deploy
+
+    analysis = Analysis(Path(path))
+    analysis.document, report = load(analysis.path, os.environ if env is None else env)
+    analysis.report.extend(report)
+    if analysis.document is not None:
+        analysis.deploy, report = to_deploy(analysis.document)
+        analysis.report.extend(report)
+    return analysis
+
+
+def compile(path: Path | str, *, offline: bool = False, env: Mapping[str, str] | None = None) -> Analysis:  # noqa: A001
+    """Everything up to the bundle. `offline` reads only the file, its lockfile and shipped data."""
+    from deployc.choose import decide
+    from deployc.emit import compile_bundle
+    from deployc.facts import resolve
+    from deployc.rules import accept, judge
+
+    env = os.environ if env is None else env
+    analysis = shape(path, env)
+    deploy = analysis.deploy
+    if deploy is None or analysis.report.errors:
+        return analysis
+    analysis.facts, report = resolve(deploy, lock_path=lock_path(analysis.path), offline=offline, env=env)
+    analysis.report.extend(report)
+    if analysis.facts is None:
+        return analysis
+    analysis.choices, analysis.prediction, report = decide(deploy, analysis.facts)
+    analysis.report.extend(report)
+    if analysis.choices is None or analysis.prediction is None:
+        return analysis
+    analysis.report.extend(judge(deploy, analysis.facts, analysis.choices, analysis.prediction))
+    analysis.bundle, report = compile_bundle(deploy, analysis.facts, analysis.choices, analysis.prediction)
+    analysis.report.extend(report)
+    analysis.report = accept(deploy, analysis.report)
+    return analysis
+
+
+def lock_path(path: Path) -> Path:
+    """The lockfile of a deploy.yaml: `deploy.lock` beside `deploy.yaml`, `x.lock` beside `x.yaml`."""
+    return path.with_suffix(".lock")
+
+
+def plan(
+    path: Path | str,
+    *,
+    offline: bool = False,
+    observe: Observe | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Plan:
+    """The plan of a file. Without `observe` the target is not looked at and steps say so; `offline` implies that."""
+    return plan_of(compile(path, offline=offline, env=env), None if offline else observe)
+
+
+def plan_of(analysis: Analysis, observe: Observe | None = None) -> Plan:
+    """The plan of an analysis, as far as that came."""
+    from deployc.plan import make
+
+    observed = observe(analysis) if observe and analysis.bundle else Observed(None, None, complete=False)
+    return make(analysis, observed)
