@@ -1,0 +1,56 @@
+# deployc: `make demo` and `make test` do all their own set-up; everything they make stays in this folder and in
+# $XDG_DATA_HOME/deployc (the engine environment, 3.4 GB, shared by both).
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ENGINE_VERSION := 0.32.0
+DEMO := examples/smollm2-cpu
+
+.PHONY: help demo test unit check bench engine schema clean
+help: ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: $(VENV)/.build engine ## merge, quantize and serve a real small model on this CPU, and ask it
+	$(BIN)/python $(DEMO)/demo.py
+
+test: $(VENV)/.dev $(VENV)/.build engine ## all tests, with real vLLM, real peft and systemd's own tools
+	DEPLOYC_REQUIRE_ENGINE=1 DEPLOYC_REQUIRE_BUILD=1 $(BIN)/python -m pytest -q
+
+unit: $(VENV)/.dev ## the tests that need no engine and no torch
+	$(BIN)/python -m pytest -q -n 2 -m "not engine and not build and not wheel"
+
+check: $(VENV)/.dev ## ruff, mypy --strict, the schema is not lagging
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/deployc schema --check
+
+bench: $(VENV)/.dev ## ratios measured in one run
+	$(BIN)/python tests/bench/plan_time.py
+
+schema: $(VENV)/.dev ## write schemas/deploy.schema.json from the models
+	$(BIN)/deployc schema --write
+
+engine: $(VENV)/.tool ## the engine environment: vLLM for the CPU, apart from the tool's
+	$(BIN)/deployc engine install --cpu --version $(ENGINE_VERSION)
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.tool: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install -q -e .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install -q -e '.[dev]'
+	@touch $@ $(VENV)/.tool
+
+# torch first and pinned: a plain range would fetch a newer release than the rest was tried with
+$(VENV)/.build: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install -q torch==2.13.0
+	$(BIN)/python -m pip install -q -e '.[build]' torch==2.13.0
+	@touch $@ $(VENV)/.tool
+
+clean: ## remove what make made here (not the engine environment)
+	rm -rf $(VENV) $(DEMO)/work .pytest_cache .mypy_cache .ruff_cache

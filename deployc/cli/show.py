@@ -1,0 +1,44 @@
+"""What every command prints: text on standard output, JSON alone when asked, diagnostics on standard error."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from deployc.diagnostics import Report
+
+
+def text(content: str) -> None:
+    """Print to standard output, ending in exactly one newline."""
+    sys.stdout.write(content.rstrip("\n") + "\n")
+
+
+def json(document: Mapping[str, Any]) -> None:
+    """Print one JSON document."""
+    from deployc.views.json_text import json_text
+
+    text(json_text(document))
+
+
+def report(diagnostics: Report, *, stream: TextIO | None = None, no_color: bool = False) -> None:
+    """Print diagnostics like a compiler, to standard error unless told otherwise."""
+    from deployc.views.diagnostics import diagnostics as view
+
+    stream = stream or sys.stderr
+    shown = view(diagnostics, color=color(stream, no_color), width=width(stream))
+    if shown:
+        stream.write(shown.rstrip("\n") + "\n")
+
+
+def color(stream: TextIO, no_color: bool = False) -> bool:
+    """Whether to colour: a terminal, and neither --no-color nor NO_COLOR nor TERM=dumb."""
+    return not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
+
+
+def width(stream: TextIO) -> int:
+    """Columns to wrap at: 80 where there is no terminal, never under 40 nor over 120."""
+    columns = shutil.get_terminal_size((80, 24)).columns if stream.isatty() else 80
+    return max(40, min(columns, 120))

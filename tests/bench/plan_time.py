@@ -1,0 +1,38 @@
+"""How long `deployc plan --offline` takes as a whole process, over the import of the libraries it stands on.
+
+The bound of the project is 2.0. Ratios of medians, baseline and plan in turn, so that other load hits both alike.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "qwen2.5-7b-lora-rtx4090" / "deploy.yaml"
+BASELINE = [sys.executable, "-c", "import pydantic, ruamel.yaml, jinja2, typer, rich"]
+PLAN = [sys.executable, "-m", "deployc", "plan", "--offline", "-f", str(EXAMPLE)]
+BOUND = 2.0
+ROUNDS = 15
+
+
+def seconds(command: list[str]) -> float:
+    """Wall seconds of one run; a failing command is a failing benchmark."""
+    began = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - began
+
+
+def main() -> int:
+    seconds(BASELINE), seconds(PLAN)  # the first run writes byte code
+    pairs = [(seconds(BASELINE), seconds(PLAN)) for _ in range(ROUNDS)]
+    baseline, plan = (statistics.median(column) for column in zip(*pairs, strict=True))
+    ratio = plan / baseline
+    print(f"plan --offline {plan * 1000:.0f} ms / imports {baseline * 1000:.0f} ms = {ratio:.2f} (bound {BOUND})")
+    return 0 if ratio <= BOUND else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
