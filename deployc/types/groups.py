@@ -80,9 +80,9 @@ def _boxes(rows: list[_Numbers]) -> Iterator[list[list[int]]]:
     alike: dict[tuple[_Numbers, ...], list[int]] = defaultdict(list)
     for first in sorted(rest):
         alike[tuple(sorted(rest[first]))].append(first)
-    for others, firsts in alike.items():
-        for axes in _boxes(list(others)):
-            yield [firsts, *axes]
+    for remaining, firsts in alike.items():
+        for box in _boxes(list(remaining)):
+            yield [firsts, *box]
 
 
 def _count(axes: Iterable[list[int]] | Iterable[list[str]]) -> int:
