@@ -25,21 +25,30 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class EngineFlag:
-    """One flag of the launch command. `value` None = a bare switch. `because` as in the plan document."""
+    """One flag of the launch command, `name` without dashes. `because` as in the plan document.
+
+    `value` is for people and for comparing two launches: None = a bare switch, "false" = switched off by its
+    `--no-` form, several values one space apart. `argv` is what stands on the command line.
+    """
 
     name: str
     value: str | None
     because: str
     reason: str = ""
+    argv: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
     """How one engine is started. `argv` may hold placeholders `${DEPLOYC_…}`, each a whole argument or a path prefix.
 
-    `paths` maps a placeholder's name to a path relative to the deploy.yaml, or to a store key: what a target puts
-    there differs (a mount in a container, the absolute path for a process), the bundle and its digest do not.
+    `argv[0]` is a program of the engine environment ("vllm", "python"), found there by whoever starts it.
+    `paths` maps a placeholder's name to what a target puts there, "store:<key>" (an artifact), "folder:<path>" or
+    "file:<path>" (relative to the deploy.yaml, or absolute): a mount in a container, the absolute path for a process.
+    The bundle and its digest are the same on every machine.
     `secrets` maps an environment variable of the engine to its reference ("env:NAME" or "file:PATH"): never a value.
+    `devices` are the GPUs of this engine, by index or UUID; empty on a CPU. `bind` and `port` are where people reach
+    it; a container listens on its own address inside.
     """
 
     argv: tuple[str, ...]
@@ -50,11 +59,12 @@ class Launch:
     served_name: str
     port: int
     bind: str
+    devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """`files` path -> text; `digest` = sha256 over files, launches and recipe; the same on every machine."""
+    """`files` path -> text; `digest` = "sha256:…" over files, launches and recipe; the same on every machine."""
 
     name: str
     digest: str

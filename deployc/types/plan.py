@@ -6,19 +6,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Action = Literal["build", "create", "replace", "update", "delete", "keep"]
+Action = Literal["build", "create", "replace", "update", "delete", "keep", "verify"]
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What runs on the target now. `complete` False = it could not or was not to be looked at."""
+    """What runs on the target now. `complete` False = it could not or was not to be looked at.
+
+    `flags`, `env`, `paths` and `engine` are those of the running launch, kept at its start, to name what changes;
+    empty where they were not kept. `flags` maps a flag's name to its value, "" for a bare switch.
+    """
 
     digest: str | None  # of the bundle that runs; None = nothing runs
     at: str | None  # when it was looked at, ISO 8601 UTC; None where it was not
     complete: bool
     healthy: bool | None = None
     artifact: bool | None = None  # is the recipe's artifact in the store
-    flags: Mapping[str, str] = field(default_factory=dict)  # of the running launch, to name what changes
+    flags: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    paths: Mapping[str, str] = field(default_factory=dict)
+    engine: str = ""  # version
     detail: str = ""
 
 

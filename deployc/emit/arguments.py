@@ -1,0 +1,84 @@
+"""One flag of the command line, from a chosen value or from the user's `engine.args`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from deployc.emit.paths import Placeholders, is_path
+from deployc.spec.deploy import Deploy
+from deployc.types.bundle import EngineFlag
+from deployc.types.facts import EngineFacts
+
+
+def flag(name: str, value: object, because: str, reason: str = "") -> EngineFlag:
+    """A flag with one value, or a bare switch where `value` is True."""
+    if value is True:
+        return EngineFlag(name, None, because, reason, (f"--{name}",))
+    return EngineFlag(name, str(value), because, reason, (f"--{name}", str(value)))
+
+
+def switched_off(name: str, because: str, reason: str = "") -> EngineFlag:
+    """A boolean flag in its `--no-` form."""
+    return EngineFlag(name, "false", because, reason, (f"--no-{name}",))
+
+
+def several(name: str, values: tuple[str, ...], because: str, reason: str = "") -> EngineFlag:
+    """A flag that takes several values after its name."""
+    return EngineFlag(name, " ".join(values), because, reason, (f"--{name}", *values))
+
+
+def origin(deploy: Deploy, dotted: str) -> str:
+    """The `because` of a key: its line where the file has it, else "default"."""
+    return deploy.because(dotted) if deploy.written(dotted) else "default"
+
+
+def as_json(value: object) -> str:
+    """A JSON value as one argument; keys in the order written."""
+    return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
+
+
+def canonical_name(name: str, engine: EngineFacts) -> str:
+    """`max_num_seqs`, `--max-num-seqs` and an alias of the catalogue are one flag: "max-num-seqs"."""
+    plain = name.lstrip("-").replace("_", "-")
+    if plain in engine.flags:
+        return plain
+    return next((known.name for known in engine.flags.values() if plain in known.aliases), plain)
+
+
+def user_flags(deploy: Deploy, engine: EngineFacts, places: Placeholders) -> dict[str, EngineFlag | None]:
+    """`engine.args` by canonical name, in the order written; None = the user wants the flag left out."""
+    flags: dict[str, EngineFlag | None] = {}
+    for written, setting in deploy.engine.args.items():
+        name, value = canonical_name(written, engine), setting
+        if name.startswith("no-") and name[3:] in engine.flags and isinstance(value, bool):
+            name, value = name[3:], not value  # `no-x: true` is `x: false`
+        flags[name] = _user_flag(name, value, deploy.because(f"engine.args.{written}"), engine, places)
+    return flags
+
+
+def _user_flag(name: str, value: Any, because: str, engine: EngineFacts, places: Placeholders) -> EngineFlag | None:
+    reason = "engine.args"
+    if value is None:
+        return None
+    if value is True:
+        return flag(name, True, because, reason)
+    if value is False:
+        return switched_off(name, because, reason) if _has_no_form(name, engine) else None
+    known = engine.flags.get(name)
+    if isinstance(value, dict) or (isinstance(value, list) and known is not None and known.type == "json"):
+        return flag(name, as_json(value), because, reason)
+    if isinstance(value, list):
+        return several(name, tuple(_argument(item, places) for item in value), because, reason)
+    return flag(name, _argument(value, places), because, reason)
+
+
+def _argument(value: Any, places: Placeholders) -> str:
+    if isinstance(value, str):
+        return places.file(value) if is_path(value) else value
+    return as_json(value)
+
+
+def _has_no_form(name: str, engine: EngineFacts) -> bool:
+    known = engine.flags.get(name)
+    return f"no-{name}" in engine.flags or (known is not None and f"no-{name}" in known.aliases)

@@ -1,0 +1,160 @@
+"""Every file of the bundle but the manifest: the same configuration as a command, an image, a Compose file, units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from deployc.emit.digest import PENDING
+from deployc.emit.launch import CONTAINER_PORT, program
+from deployc.emit.paths import filled, in_container, in_state_folder
+from deployc.emit.render import render
+from deployc.emit.timing import Timing
+from deployc.spec.deploy import Deploy
+from deployc.types.bundle import Launch
+from deployc.types.facts import Facts
+
+CONTAINER_HEALTH = ("python3", "/deployc/health.py", f"http://127.0.0.1:{CONTAINER_PORT}/health")
+
+
+@dataclass(frozen=True, slots=True)
+class Shipment:
+    """What the files are made from: `host` and `container` are the same replicas, outside and inside a container."""
+
+    deploy: Deploy
+    facts: Facts
+    host: tuple[Launch, ...]
+    container: tuple[Launch, ...]
+    timing: Timing
+
+    @property
+    def engine(self) -> str:
+        """Engine and version, for comments."""
+        return f"{self.facts.engine.name} {self.facts.engine.version}"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of the command line before the flags."""
+        return self.host[0].argv[: len(self.host[0].argv) - sum(len(f.argv) for f in self.host[0].flags)]
+
+
+def files(shipment: Shipment) -> dict[str, str]:
+    """Path -> text, the digest still pending; raises `quote.Unquotable`."""
+    name = shipment.deploy.name
+    common = {"name": name, "engine": shipment.engine, "digest": f"sha256:{PENDING}"}
+    made = {
+        "command.txt": _command(shipment, common),
+        "Dockerfile": _dockerfile(shipment, common),
+        "compose.yaml": _compose(shipment, common),
+        "entrypoint.sh": render("entrypoint.sh.j2", secrets=list(shipment.host[0].secrets)),
+        "health.py": render("health.py.j2"),
+        "env.example": render("env.example.j2", name=name, variables=_variables(shipment)),
+    }
+    for unit, launch in zip(_names(name, len(shipment.host)), shipment.host, strict=True):
+        made[f"{unit}.service"] = _unit(shipment, unit, launch, common)
+    return made
+
+
+def _command(shipment: Shipment, common: Mapping[str, str]) -> str:
+    engines = [
+        {"program": shipment.words, "flags": launch.flags, "env": launch.env, "secrets": launch.secrets}
+        for launch in shipment.host
+    ]
+    return render(
+        "command.txt.j2", **common, engines=engines, several=len(engines) > 1, places=_places(shipment.host[0])
+    )
+
+
+def _dockerfile(shipment: Shipment, common: Mapping[str, str]) -> str:
+    launch = shipment.container[0]
+    places = in_container(launch.paths)
+    words = program(shipment.facts, "")[:-1]
+    return render(
+        "Dockerfile.j2",
+        **common,
+        image=shipment.deploy.engine.image or shipment.facts.engine.image,
+        bake=shipment.deploy.target.image_mode == "bake" and "DEPLOYC_MODEL" in places,
+        artifact=places.get("DEPLOYC_MODEL", ""),
+        env=launch.env,
+        start=shipment.timing.start,
+        health=CONTAINER_HEALTH,
+        entrypoint=("/bin/sh", "/deployc/entrypoint.sh", *words),
+        command=[filled(word, places) for word in launch.argv[len(words) :]],
+    )
+
+
+def _compose(shipment: Shipment, common: Mapping[str, str]) -> str:
+    launch = shipment.container[0]
+    baked = {"DEPLOYC_MODEL"} if shipment.deploy.target.image_mode == "bake" else set()
+    return render(
+        "compose.yaml.j2",
+        **common,
+        tag=f"deployc/{shipment.deploy.name}:{PENDING}",
+        services=[
+            {
+                "name": service,
+                "published": f"{_host(replica.bind)}:{replica.port}:{CONTAINER_PORT}",
+                "devices": replica.devices,
+            }
+            for service, replica in zip(_names("engine", len(shipment.container)), shipment.container, strict=True)
+        ],
+        shm_size="8gb" if len(launch.devices) > 1 else "1gb",  # ranks pass tensors to each other through it
+        mounts=[
+            {"name": name, "target": target} for name, target in in_container(launch.paths).items() if name not in baked
+        ],
+        secrets=[{"name": name, "reference": reference} for name, reference in launch.secrets.items()],
+        health=("CMD", *CONTAINER_HEALTH),
+        start=shipment.timing.start,
+        stop=shipment.timing.stop,
+    )
+
+
+def _unit(shipment: Shipment, unit: str, launch: Launch, common: Mapping[str, str]) -> str:
+    written = shipment.deploy.target.state
+    folder = f"/var/lib/deployc/{shipment.deploy.name}" if written == "auto" else written
+    places = in_state_folder(launch.paths, folder)
+    first, *others = shipment.words
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(launch.bind, launch.bind)  # noqa: S104
+    return render(
+        "unit.service.j2",
+        **common,
+        unit=unit,
+        folder=folder,
+        program=[f"{folder}/engine/bin/{first}", *(filled(word, places) for word in others)],
+        flags=[[filled(word, places) for word in flag.argv] for flag in launch.flags],
+        health_url=f"http://{_host(reachable)}:{launch.port}/health",
+        start=shipment.timing.start,
+        stop=shipment.timing.stop,
+        limit_interval=4 * (shipment.timing.start + 20),  # longer than three failed starts, or the limit never holds
+        secrets=list(launch.secrets),
+        env=launch.env,
+    )
+
+
+def _variables(shipment: Shipment) -> list[dict[str, str]]:
+    needed = _places(shipment.host[0])
+    for name, reference in shipment.host[0].secrets.items():
+        kind, _, where = reference.partition(":")
+        if kind == "env":
+            needed.append({"name": where, "what": f"the secret that the engine gets as {name}"})
+    return needed
+
+
+def _places(launch: Launch) -> list[dict[str, str]]:
+    """The variables that stand for paths, and in words what each is."""
+    what = {"store": "the folder of the artifact in the store, key", "folder": "the folder", "file": "the file"}
+    places = []
+    for name, content in launch.paths.items():
+        kind, _, where = content.partition(":")
+        places.append({"name": name, "what": f"{what[kind]} {where}"})
+    if any(ref.startswith("file:") and not ref.startswith("file:/") for ref in launch.secrets.values()):
+        places.append({"name": "DEPLOYC_FOLDER", "what": "the folder of the deploy.yaml"})
+    return places
+
+
+def _names(name: str, count: int) -> list[str]:
+    return [name] if count == 1 else [f"{name}-{index}" for index in range(count)]
+
+
+def _host(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
