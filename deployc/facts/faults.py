@@ -157,3 +157,9 @@ def adapter_pickle(name: str, where: str) -> Fault:
     detail = f"{name} ({where}) has only adapter_model.bin, a pickle that can run code when it is read."
     fix = "Save it as safetensors: model.save_pretrained(…, safe_serialization=True)."
     return Fault(error("DC232", "an adapter as pickle is not supported yet", detail, fix))
+
+
+def other_weights_than_config(where: str, detail: str) -> Fault:
+    """The headers lack what config.json promises, or have it in another shape."""
+    fix = "Take config.json and weights from one save; for an edited model correct the key named here."
+    return Fault(error("DC222", "config.json and weights disagree", f"{where}: {detail}", fix))

@@ -56,8 +56,9 @@ class HuggingFace:
     def _ask(self, revision: str | None, token: str | None) -> ModelInfo:
         """One request for the repository; every way to fail as a Fault, those that may pass as Again."""
         from huggingface_hub import HfApi
-        from huggingface_hub.errors import HfHubHTTPError, HTTPError
+        from huggingface_hub.errors import HfHubHTTPError
 
+        transport: type[Exception] = HfHubHTTPError.__bases__[0]  # requests, httpx …, as this version uses
         api = HfApi(endpoint=self._web.endpoint, token=token or False, library_name="deployc")
         try:
             return api.model_info(
@@ -65,7 +66,7 @@ class HuggingFace:
             )
         except HfHubHTTPError as wrong:
             raise self._of_answer(wrong, revision, bool(token)) from None
-        except (HTTPError, OSError) as wrong:  # of the HTTP library that this huggingface_hub uses
+        except (transport, OSError) as wrong:
             raise Again(self._of_network(wrong)) from None
         except (ValueError, TypeError, KeyError, AttributeError):
             raise faults.not_a_hub(self._web.host, f"it answers about {self.repository} without JSON.") from None

@@ -31,7 +31,7 @@ class Patience:
 
     def before(self, attempt: int) -> float:
         """Seconds to wait before a repeated attempt (1, 2, …), doubling, at most 8."""
-        return min(self.pause * 2 ** (attempt - 1), 8.0)
+        return min(self.pause * 2.0 ** (attempt - 1), 8.0)
 
 
 def patience(env: Mapping[str, str]) -> Patience:
@@ -182,7 +182,7 @@ def of_status(status: int, code: str, host: str, repository: str, name: str, tok
         fix = (
             f"Accept the terms on https://{host}/{repository} with the account of the token."
             if token
-            else "Put a token into an environment variable and name it: target.hub_token: {env: HF_TOKEN}."
+            else "Name a token in target.hub_token, e.g. {env: HF_TOKEN}, or set HF_TOKEN (MODELSCOPE_API_TOKEN) here."
         )
         return faults.refused(host, f"{repository} {why} (HTTP {status}); {have}.", fix)
     if code == "RepoNotFound":

@@ -37,6 +37,11 @@ class Deploy(Section):
     _spans: Mapping[Path, Span] = PrivateAttr(default_factory=dict)
     _folder: str = PrivateAttr(default=".")
 
+    @property
+    def folder(self) -> str:
+        """The folder of the deploy.yaml: relative paths in it start there."""
+        return self._folder
+
     def at(self, dotted: str | Path) -> Span | None:
         """Where a value was written, e.g. `at("hardware.gpu")`; its nearest parent's place where the file is silent."""
         path: Path = tuple(dotted.split(".")) if isinstance(dotted, str) else dotted

@@ -1,0 +1,55 @@
+"""LoRA adapter facts: adapter_config.json and the header of adapter_model.safetensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from deployc.facts import faults
+from deployc.facts.headers import read_header
+from deployc.facts.source import Source, pinned, read_json
+from deployc.types.facts import AdapterFacts
+from deployc.types.groups import Tensor, compress
+
+CONFIG = "adapter_config.json"
+WEIGHTS = "adapter_model.safetensors"
+
+
+def adapter_facts(name: str, source: Source, shown: str) -> AdapterFacts:
+    """All that is known of an adapter without its weights. Raises Fault: the source's own, and DC230-DC232."""
+    files = source.files()
+    if CONFIG not in files:
+        model = "This is a whole model: name it as model.source." if "config.json" in files else ""
+        raise faults.missing_file(CONFIG, source.where, model or "Name the folder that peft's save_pretrained wrote.")
+    config = read_json(source, CONFIG)
+    kind = config.get("peft_type")
+    if kind != "LORA":
+        raise faults.adapter_kind(name, f"peft_type is {kind!r}; only LORA is known here.")
+    if WEIGHTS not in files:
+        if "adapter_model.bin" in files:
+            raise faults.adapter_pickle(name, source.where)
+        raise faults.missing_file(WEIGHTS, source.where, "Save the adapter again with peft's save_pretrained.")
+    tensors = read_header(WEIGHTS, files[WEIGHTS].size, source.where, source.range)
+    for key in ("r", "lora_alpha"):
+        value = config.get(key)
+        if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
+            raise faults.bad_adapter(name, source.where, f"`{key}` of {CONFIG} is {value!r}; a number is expected.")
+    return AdapterFacts(
+        name=name,
+        source=shown,
+        revision=source.revision,
+        config=config,
+        rank=max((shape[0] for t, _, shape in tensors if t.endswith(".lora_A.weight") and shape), default=config["r"]),
+        base=str(config.get("base_model_name_or_path") or ""),
+        target_modules=_targets(config.get("target_modules"), tensors),
+        tensors=compress(tensors),
+        files=pinned(files),
+    )
+
+
+def _targets(named: Any, tensors: Sequence[Tensor]) -> tuple[str, ...]:
+    """The modules that the config lists; where it has a pattern ("all-linear"), those that the tensors name."""
+    if isinstance(named, list) and all(isinstance(n, str) for n in named):
+        return tuple(sorted(named))
+    modules = {name.removesuffix(".lora_A.weight").rpartition(".")[2] for name, _, _ in tensors if ".lora_A." in name}
+    return tuple(sorted(modules))

@@ -1,0 +1,160 @@
+"""Model facts: config.json, the headers of the weights, the names and digests of the rest.
+
+In: a `Source`. Out: `ModelFacts` and notes. Of the weights only the headers are read; where there are none, the
+shapes follow from the architecture, and a note says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from deployc.diagnostics import Diagnostic, note
+from deployc.facts import faults
+from deployc.facts.architecture import architecture
+from deployc.facts.headers import INDEX, check_shard, read_header, shards
+from deployc.facts.shapes import shapes
+from deployc.facts.source import Entry, Hub, Source, pinned, read_json
+from deployc.types.facts import Architecture, ModelFacts
+from deployc.types.groups import Tensor, compress, expand
+
+SINGLE = "model.safetensors"
+_PARALLEL = 8  # shards whose headers are fetched at once
+
+
+def model_facts(source: Source, shown: str) -> tuple[ModelFacts, list[Diagnostic]]:
+    """All that is known of a model without its weights; `shown` is the source as the deploy.yaml names it.
+
+    Raises Fault: whatever the source itself cannot do, and DC202-DC210, DC222 for what lies in it.
+    """
+    files = source.files()
+    if "config.json" not in files:
+        adapter = "adapter_config.json" in files
+        fix = "This is an adapter: name it under adapters, and its base model as model.source." if adapter else ""
+        raise faults.missing_file(
+            "config.json", source.where, fix or "Name the folder or repository of the model itself."
+        )
+    config = read_json(source, "config.json")
+    tensors = weights(source, files)
+    arch = architecture(config, _embedding_dtype(tensors or []))
+    notes: list[Diagnostic] = []
+    if tensors is None:
+        groups = shapes(config, arch)
+        notes.append(_derived(source.where))
+    else:
+        if not config.get("quantization_config") and not config.get("compression_config"):
+            _check_promise(config, arch, tensors, source.where)
+        # a checkpoint that stores a tied output layer all the same: engines load the embeddings once
+        groups = compress(t for t in tensors if not (arch.tie_word_embeddings and t[0] == "lm_head.weight"))
+    generation = read_json(source, "generation_config.json") if "generation_config.json" in files else {}
+    facts = ModelFacts(
+        source=shown,
+        hub=source.hub,
+        revision=source.revision,
+        config=config,
+        architecture=arch,
+        tensors=groups,
+        weights_basis="architecture" if tensors is None else "header",
+        provenance="",
+        files=pinned(files),
+        generation_config=generation,
+        chat_template=_has_chat_template(source, files),
+    )
+    return facts, notes
+
+
+def from_config(
+    config: Mapping[str, Any],
+    *,
+    source: str,
+    hub: Hub,
+    provenance: str,
+    chat_template: bool,
+    revision: str | None = None,
+) -> ModelFacts:
+    """Facts of a model whose source was not read: `provenance` says where its config.json comes from.
+
+    Raises Fault as `architecture` and `shapes` do.
+    """
+    arch = architecture(config)
+    return ModelFacts(
+        source=source,
+        hub=hub,
+        revision=revision,
+        config=dict(config),
+        architecture=arch,
+        tensors=shapes(config, arch),
+        weights_basis="architecture",
+        provenance=provenance,
+        files={},
+        chat_template=chat_template,
+    )
+
+
+def weights(source: Source, files: Mapping[str, Entry]) -> list[Tensor] | None:
+    """Every tensor that the headers name; None where the source has no weights. Raises Fault DC204-DC206."""
+    if INDEX in files:
+        return _sharded(source, files)
+    if SINGLE in files:
+        return read_header(SINGLE, files[SINGLE].size, source.where, source.range)
+    other = [name for name in files if name.endswith(".safetensors") and not name.startswith("adapter_")]
+    if other:
+        raise faults.bad_shards(
+            source.where, f"it has {', '.join(sorted(other)[:3])} but neither {SINGLE} nor {INDEX}."
+        )
+    for suffix, kind in ((".bin", "pickle, which can run code when it is read"), (".gguf", "GGUF"), (".pth", "pickle")):
+        if found := sorted(name for name in files if name.endswith(suffix) and name != "training_args.bin"):
+            raise faults.only_other_weights(source.where, ", ".join(found[:3]), kind)
+    return None
+
+
+def _sharded(source: Source, files: Mapping[str, Entry]) -> list[Tensor]:
+    from concurrent.futures import ThreadPoolExecutor
+
+    placed = shards(read_json(source, INDEX), {name: entry.size for name, entry in files.items()}, source.where)
+
+    def one(file: str) -> list[Tensor]:
+        tensors = read_header(file, files[file].size, source.where, source.range)
+        check_shard(file, placed[file], tensors, source.where)
+        return tensors
+
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        return [tensor for tensors in pool.map(one, placed) for tensor in tensors]
+
+
+def _embedding_dtype(tensors: Sequence[Tensor]) -> str | None:
+    return next((dtype for name, dtype, _ in tensors if name.endswith("embed_tokens.weight")), None)
+
+
+def _check_promise(config: Mapping[str, Any], arch: Architecture, tensors: Sequence[Tensor], where: str) -> None:
+    """The headers hold what the architecture promises, in its shapes. Raises Fault DC222.
+
+    Known extras: a stored copy of the tied output layer, and rotary tables that old versions of transformers saved.
+    """
+    have = {name: shape for name, _, shape in tensors}
+    for group in shapes(config, arch):
+        for name in expand(group):
+            shape = have.pop(name, None)
+            if shape is None:
+                raise faults.other_weights_than_config(where, f"{name} {list(group.shape)} is not in the weights.")
+            if shape != group.shape:
+                detail = f"{name} is {list(shape)}, and {list(group.shape)} by config.json."
+                raise faults.other_weights_than_config(where, detail)
+    extra = sorted(n for n in have if n != "lm_head.weight" and not n.endswith("rotary_emb.inv_freq"))
+    if "lm_head.weight" in have and not arch.tie_word_embeddings:
+        extra.append("lm_head.weight")
+    if extra:
+        detail = f"{len(extra)} tensors are not those of {arch.name} with this config.json, e.g. {extra[0]}."
+        raise faults.other_weights_than_config(where, detail)
+
+
+def _has_chat_template(source: Source, files: Mapping[str, Entry]) -> bool:
+    if any(name.startswith("chat_template.") for name in files):
+        return True
+    return "tokenizer_config.json" in files and bool(read_json(source, "tokenizer_config.json").get("chat_template"))
+
+
+def _derived(where: str) -> Diagnostic:
+    detail = f"{where} has config.json but no weights; tensor shapes are derived from the architecture it describes."
+    fix = "Enough to plan with; building and serving need the weights there."
+    return note("DC207", "planned without the model's weights", detail, fix)
