@@ -1,0 +1,46 @@
+"""Files that are either the old or the new content, never half of one."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from deployc.diagnostics import Stop, error
+
+
+def write(path: Path, text: str, mode: int = 0o600) -> None:
+    """Replace a file whole: a temporary file in the same folder, synced, then renamed."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """Replace a JSON file whole."""
+    write(path, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The object in a JSON file; None where there is no file; Stop where it holds something else."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(document, dict):
+            raise ValueError(f"holds {type(document).__name__}, not an object")
+    except FileNotFoundError:
+        return None
+    except ValueError as wrong:
+        detail = f"{path}: {wrong}; this tool writes the file whole, so something else changed it"
+        raise Stop(error("DC630", "A state file is damaged", detail, f"look at {path}; without it, the engine it named "
+                         "counts as not running")) from wrong  # fmt: skip
+    return document
