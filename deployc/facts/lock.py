@@ -1,0 +1,204 @@
+"""deploy.lock: what was asked, what it was pinned to, and all facts of it, so that a plan needs nothing else.
+
+JSON with sorted keys, one tensor group, flag or file a line; the same facts give the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deployc.diagnostics import Diagnostic, ExitCode, Report, Span, Stop, error, note
+from deployc.facts.codec import Malformed, decode, encode
+from deployc.facts.source import is_folder
+from deployc.types.facts import DTYPE_BYTES, AdapterFacts, EngineFacts, Facts, GpuFacts, ModelFacts
+from deployc.types.groups import expand
+
+if TYPE_CHECKING:
+    from deployc.spec.deploy import Deploy
+
+VERSION = 1
+_LARGEST = 64 * 2**20  # bytes: no lockfile comes near
+_WIDTH = 110
+_LINES = ("tensors", "flags")  # each entry of these stands on one line, however long
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """Cards of one kind, as many as stand in a row."""
+
+    count: int
+    gpu: GpuFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A lockfile. `asked` maps dotted keys of the deploy.yaml to what it said when this was locked."""
+
+    lock_version: int
+    asked: Mapping[str, Any]
+    model: ModelFacts
+    adapters: tuple[AdapterFacts, ...]
+    cards: tuple[Cards, ...]
+    engine: EngineFacts
+
+    @property
+    def devices(self) -> tuple[GpuFacts, ...]:
+        """One entry a card, as `Facts` has them."""
+        return tuple(card.gpu for card in self.cards for _ in range(card.count))
+
+
+def asked(deploy: Deploy) -> dict[str, Any]:
+    """All that the facts depend on, by dotted key: where one of these changes, the lockfile answers no longer."""
+    hardware = deploy.hardware.model_dump(
+        mode="json", include={"gpu", "count", "devices", "interconnect", "host_memory"}
+    )
+    model: dict[str, Any] = {"source": deploy.model.source}
+    if not is_folder(deploy.model.source):
+        model |= {"hub": deploy.model.hub, "revision": deploy.model.revision}
+    keys: dict[str, Any] = {f"model.{key}": value for key, value in model.items()}
+    for index, adapter in enumerate(deploy.adapters):
+        keys |= {f"adapters.{index}.{key}": getattr(adapter, key) for key in ("name", "source", "revision")}
+    keys |= {f"hardware.{key}": value for key, value in hardware.items()}
+    return keys | {"engine.name": deploy.engine.name, "engine.version": deploy.engine.version}
+
+
+def freeze(deploy: Deploy, facts: Facts) -> str:
+    """The lockfile's text. What others hold on a card now is no fact of tomorrow and is left out."""
+    devices = [replace(device, used=0) for device in facts.devices]
+    cards = tuple(Cards(len(list(run)), gpu) for gpu, run in groupby(devices))
+    lock = Lock(VERSION, asked(deploy), facts.model, facts.adapters, cards, facts.engine)
+    return _render(encode(lock), "", one_line=False) + "\n"
+
+
+def read(path: Path) -> tuple[Lock | None, Report]:
+    """The lockfile at `path`, or what is wrong with it: DC190 damaged, DC191 another version."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_LARGEST + 1)
+        value = json.loads(raw.decode()) if len(raw) <= _LARGEST else None
+        if not isinstance(value, dict) or "lock_version" not in value:
+            return None, Report([_damaged(path, "it is no lockfile of deployc.")])
+        if value["lock_version"] != VERSION:
+            return None, Report([_other_version(path, value["lock_version"])])
+        lock = decode(Lock, value)
+        _check(lock)
+    except OSError as wrong:
+        return None, Report([_damaged(path, f"{wrong.strerror}.")])
+    except json.JSONDecodeError as wrong:
+        conflict = " It holds the marks of a merge conflict." if b"<<<<<<<" in raw else ""
+        at = Span(path.name, wrong.lineno, wrong.colno, wrong.colno + 1)
+        return None, Report([_damaged(path, f"line {wrong.lineno} is not JSON: {wrong.msg}.{conflict}", at)])
+    except (UnicodeDecodeError, RecursionError):
+        return None, Report([_damaged(path, "it is not JSON in UTF-8.")])
+    except Malformed as wrong:
+        return None, Report([_damaged(path, f"`{wrong.where}`: {wrong.why}.")])
+    return lock, Report()
+
+
+def facts_from(lock: Lock, deploy: Deploy) -> tuple[Facts | None, Report]:
+    """The facts that were locked, if the lockfile still answers this file; else DC192 for every key that changed."""
+    report = Report()
+    now = asked(deploy)
+    for key in sorted(now.keys() | lock.asked.keys()):
+        if now.get(key) != lock.asked.get(key):
+            said, says = (_shown(keys, key) for keys in (lock.asked, now))
+            report.add(_no_answer(f"{key} is {says} here and was {said} when it was locked.", deploy.at(key)))
+    if report.errors:
+        return None, report
+    if lock.model.provenance:
+        report.add(_by_hand(lock.model, deploy.at("model.source")))
+    return Facts(lock.model, lock.adapters, lock.devices, lock.engine, locked=True), report
+
+
+def write(path: Path, text: str) -> None:
+    """Put the lockfile in place whole or not at all. Raises Stop DC196 where the disk refuses."""
+    temporary = ""
+    try:
+        with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            temporary = file.name
+            # JSON's own escape for half a surrogate pair, which UTF-8 cannot hold
+            file.write(text.encode("utf-8", "backslashreplace"))
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o644)  # a temporary file is private, a lockfile is for everyone
+        Path(temporary).replace(path)
+    except OSError as wrong:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+        fix = "Make room or give write permission on that folder; the old lockfile is untouched."
+        raise Stop(
+            error("DC196", "the lockfile cannot be written", f"{path}: {wrong.strerror}.", fix), ExitCode.FAILED
+        ) from None
+
+
+def _check(lock: Lock) -> None:
+    """What types do not say: dtypes that exist, patterns that name their count, at least one card."""
+    facts = [("model", lock.model.tensors), *((f"adapters.{i}", a.tensors) for i, a in enumerate(lock.adapters))]
+    for owner, tensors in facts:
+        for index, group in enumerate(tensors):
+            try:
+                expand(group)
+                known = group.dtype in DTYPE_BYTES and min(group.shape, default=0) >= 0
+            except ValueError as wrong:
+                raise Malformed(str(wrong)).under(f"{owner}.tensors.{index}") from None
+            if not known:
+                raise Malformed("no such dtype, or a negative size").under(f"{owner}.tensors.{index}")
+    if not lock.cards or any(card.count < 1 for card in lock.cards):
+        raise Malformed("at least one card is expected").under("cards")
+
+
+def _render(value: Any, margin: str, one_line: bool) -> str:
+    compact = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    if one_line or not isinstance(value, dict | list) or len(margin) + len(compact) <= _WIDTH:
+        return compact
+    inner = margin + "  "
+    if isinstance(value, list):
+        lines = [inner + _render(item, inner, one_line) for item in value]
+        return "[\n" + ",\n".join(lines) + f"\n{margin}]"
+    lines = [
+        f"{inner}{json.dumps(key, ensure_ascii=False)}: {_entries(key, value[key], inner)}" for key in sorted(value)
+    ]
+    return "{\n" + ",\n".join(lines) + f"\n{margin}}}"
+
+
+def _entries(key: str, value: Any, margin: str) -> str:
+    if key not in _LINES or not value:
+        return _render(value, margin, one_line=False)
+    inner = margin + "  "
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(inner + _render(v, inner, one_line=True) for v in value) + f"\n{margin}]"
+    lines = [f"{inner}{json.dumps(k)}: {_render(value[k], inner, one_line=True)}" for k in sorted(value)]
+    return "{\n" + ",\n".join(lines) + f"\n{margin}}}"
+
+
+def _shown(keys: Mapping[str, Any], key: str) -> str:
+    return f"{keys[key]!r:.60}" if keys.get(key) is not None else "not given"
+
+
+def _damaged(path: Path, detail: str, at: Span | None = None) -> Diagnostic:
+    fix = "Write it anew with `deployc lock`, or take it from version control; it is not meant to be edited."
+    return error("DC190", "the lockfile is damaged", f"{path}: {detail}", fix, at)
+
+
+def _other_version(path: Path, version: Any) -> Diagnostic:
+    detail = f"{path} has lock_version {version!r:.40}; this deployc reads {VERSION}."
+    fix = "Write it anew with `deployc lock`, or use the deployc that wrote it."
+    return error("DC191", "the lockfile is of another version", detail, fix)
+
+
+def _no_answer(detail: str, at: Span | None) -> Diagnostic:
+    fix = "Run `deployc lock` and review what changed in deploy.lock."
+    return error("DC192", "the lockfile does not answer this file", detail, fix, at)
+
+
+def _by_hand(model: ModelFacts, at: Span | None) -> Diagnostic:
+    detail = f"The facts of {model.source} in the lockfile: {model.provenance}."
+    fix = "`deployc lock --upgrade` reads them from the source."
+    return note("DC221", "model facts not read from the source", detail, fix, at)
