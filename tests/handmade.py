@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from deployc.diagnostics import Span
 from deployc.spec.deploy import Deploy, Path, bind
@@ -64,9 +65,10 @@ def deploy_of(text: str, file: str = "deploy.yaml") -> Deploy:
 
 
 def _places(node: Any, path: Path, file: str, lines: list[str], spans: dict[Path, Span]) -> None:
-    items = enumerate(node) if isinstance(node, list) else node.items() if isinstance(node, dict) else ()
-    for key, value in items:
-        line, column = node.lc.value(key) if isinstance(node, dict) else node.lc.item(key)
+    if not isinstance(node, CommentedMap | CommentedSeq):
+        return
+    for key, value in node.items() if isinstance(node, CommentedMap) else enumerate(node):
+        line, column = node.lc.value(key) if isinstance(node, CommentedMap) else node.lc.item(key)
         excerpt = lines[line]
         spans[(*path, key)] = Span(file, line + 1, column + 1, max(column + 2, len(excerpt) + 1), excerpt)
         _places(value, (*path, key), file, lines, spans)

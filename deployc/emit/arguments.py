@@ -38,23 +38,28 @@ def as_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
 
 
-def canonical_name(name: str, engine: EngineFacts) -> str:
+def canonical_name(written: str, engine: EngineFacts) -> str:
     """`max_num_seqs`, `--max-num-seqs` and an alias of the catalogue are one flag: "max-num-seqs"."""
-    plain = name.lstrip("-").replace("_", "-")
-    if plain in engine.flags:
-        return plain
-    return next((known.name for known in engine.flags.values() if plain in known.aliases), plain)
+    name = written.lstrip("-").replace("_", "-")
+    if name in engine.flags:
+        return name
+    return next((known.name for known in engine.flags.values() if name in known.aliases), name)
 
 
 def user_flags(deploy: Deploy, engine: EngineFacts, places: Placeholders) -> dict[str, EngineFlag | None]:
     """`engine.args` by canonical name, in the order written; None = the user wants the flag left out."""
     flags: dict[str, EngineFlag | None] = {}
     for written, setting in deploy.engine.args.items():
-        name, value = canonical_name(written, engine), setting
-        if name.startswith("no-") and name[3:] in engine.flags and isinstance(value, bool):
-            name, value = name[3:], not value  # `no-x: true` is `x: false`
+        name, value = _inverted(written, setting, engine) or (canonical_name(written, engine), setting)
         flags[name] = _user_flag(name, value, deploy.because(f"engine.args.{written}"), engine, places)
     return flags
+
+
+def _inverted(written: str, value: Any, engine: EngineFacts) -> tuple[str, bool] | None:
+    """`no-x: true` is `x: false`."""
+    name = written.lstrip("-").replace("_", "-").removeprefix("no-")
+    negative = name != written.lstrip("-").replace("_", "-")
+    return (name, not value) if negative and name in engine.flags and isinstance(value, bool) else None
 
 
 def _user_flag(name: str, value: Any, because: str, engine: EngineFacts, places: Placeholders) -> EngineFlag | None:

@@ -44,17 +44,6 @@ def check(deploy: Deploy, facts: Facts, choices: Choices) -> Report:
     return report
 
 
-def unquotable(refused: quote.Unquotable, at: Span | None) -> Diagnostic:
-    """The error for a value that a format of the bundle cannot hold."""
-    return error(
-        "DC614",
-        "this value cannot be written into the bundle",
-        f"{refused}.",
-        "change the value; a long text can be given as a file (`./name`)",
-        at,
-    )
-
-
 def _elsewhere(deploy: Deploy, facts: Facts) -> Iterator[Diagnostic]:
     written = [(f"engine.args.{name}", canonical_name(name, facts.engine), ELSEWHERE) for name in deploy.engine.args]
     written += [(f"engine.env.{name}", name, ELSEWHERE_ENV) for name in deploy.engine.env]
@@ -96,7 +85,18 @@ def _values(deploy: Deploy) -> Iterator[Diagnostic]:
                 raise quote.Unquotable("`${DEPLOYC_…}` is kept for the paths that a target fills in")
             form(text)
         except quote.Unquotable as refused:
-            yield unquotable(refused, deploy.at(path))
+            yield _unquotable(refused, deploy.at(path))
+
+
+def _unquotable(refused: quote.Unquotable, at: Span | None) -> Diagnostic:
+    """The error for a value that a format of the bundle cannot hold."""
+    return error(
+        "DC614",
+        "this value cannot be written into the bundle",
+        f"{refused}.",
+        "change the value; a long text can be given as a file (`./name`)",
+        at,
+    )
 
 
 def _written(deploy: Deploy) -> Iterator[tuple[tuple[str | int, ...], Callable[[str], str], str]]:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
-
 from deployc.diagnostics import Report
-from deployc.emit.check import check, unquotable
-from deployc.emit.digest import PENDING, sha256
+from deployc.emit.check import check
 from deployc.emit.environment import secrets, variables
-from deployc.emit.files import Shipment, files
 from deployc.emit.flags import engine_flags
-from deployc.emit.launch import Engine, launches
-from deployc.emit.manifest import manifest
+from deployc.emit.launch import Engine, launches, program
+from deployc.emit.manifest import inputs
 from deployc.emit.paths import Placeholders
-from deployc.emit.quote import Unquotable
 from deployc.emit.recipe import recipe as to_recipe
+from deployc.emit.shipment import Shipment, digest
 from deployc.emit.source import source as to_source
-from deployc.emit.timing import timing as to_timing
+from deployc.emit.texts import Texts
+from deployc.emit.timing import timing
 from deployc.spec.deploy import Deploy
-from deployc.types.bundle import Bundle, Launch, Recipe
+from deployc.types.bundle import Bundle
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts
 from deployc.types.prediction import Prediction
@@ -30,8 +26,7 @@ def compile_bundle(
 ) -> tuple[Bundle | None, Report]:
     """Everything that is shipped, as text; None where a value cannot be shipped as written.
 
-    All files are made for every target, so that the digest does not depend on who asks, and a target's change shows in
-    the launches alone. The prediction serves only for how long to wait at start and stop.
+    The files of every target are in every bundle. The prediction serves only for how long to wait at start and stop.
     """
     report = check(deploy, facts, choices)
     kind = deploy.target.kind
@@ -40,34 +35,29 @@ def compile_bundle(
     places = Placeholders()
     recipe = to_recipe(deploy, facts, choices)
     source = to_source(deploy, facts, choices, recipe, places, report)
-    timing = to_timing(deploy, prediction)
+    waits = timing(deploy, prediction)
     engine = Engine(
         model=source.model,
-        flags=engine_flags(deploy, facts, choices, source, timing, places),
+        flags=engine_flags(deploy, facts, choices, source, waits, places),
         variables=variables(deploy, choices, source),
         secrets=secrets(deploy, source),
         paths=places.paths,
     )
-    host = launches(deploy, facts, choices, engine, container=False)
-    container = launches(deploy, facts, choices, engine, container=True)
-    chosen = container if kind in ("docker", "compose") else host
-    try:
-        texts = files(Shipment(deploy, facts, host, container, timing))
-    except Unquotable as refused:
-        report.add(unquotable(refused, deploy.at("engine")))
-        return None, report
-    texts["manifest.json"] = manifest(deploy, facts, recipe, chosen, engine.variables)
-    digest = bundle_digest(texts, chosen, recipe)
-    texts = {path: text.replace(PENDING, digest) for path, text in sorted(texts.items())}
-    return Bundle(deploy.name, f"sha256:{digest}", texts, chosen, recipe, kind), report
-
-
-def bundle_digest(texts: Mapping[str, str], chosen: tuple[Launch, ...], recipe: Recipe | None) -> str:
-    """64 hex digits over the files (their digest still pending), the launches and the recipe."""
-    return sha256(
-        {
-            "files": dict(texts),
-            "launches": [asdict(launch) for launch in chosen],
-            "recipe": None if recipe is None else asdict(recipe),
-        }
+    shipment = Shipment(
+        name=deploy.name,
+        target=kind,
+        engine=facts.engine.name,
+        version=facts.engine.version,
+        image=deploy.engine.image or facts.engine.image,
+        bake=deploy.target.image_mode == "bake" and "DEPLOYC_MODEL" in places.paths,
+        state=f"/var/lib/deployc/{deploy.name}" if deploy.target.state == "auto" else deploy.target.state,
+        program=program(facts, source.model),
+        host=launches(deploy, facts, choices, engine, container=False),
+        container=launches(deploy, facts, choices, engine, container=True),
+        timing=waits,
+        recipe=recipe,
+        variables=engine.variables,
+        inputs=inputs(facts),
     )
+    sum256 = digest(shipment)
+    return Bundle(deploy.name, f"sha256:{sum256}", Texts(shipment, sum256), shipment.launches, recipe, kind), report

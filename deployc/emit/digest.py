@@ -1,14 +1,10 @@
-"""One digest over what is shipped: sha256 of canonical JSON, the same on every machine and Python version."""
+"""sha256 of canonical JSON: the same on every machine and Python version."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from typing import Any
-
-PENDING = "deployc-digest-pending"
-"""Stands in the files for the 64 hex digits of the bundle's digest, until that is known: the digest is over the files
-with this word in them."""
 
 
 def canonical(value: Any) -> str:
@@ -18,4 +14,4 @@ def canonical(value: Any) -> str:
 
 def sha256(value: Any) -> str:
     """64 hex digits over the canonical JSON of a value."""
-    return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(canonical(value).encode()).hexdigest()

@@ -1,53 +1,30 @@
-"""Every file of the bundle but the manifest: the same configuration as a command, an image, a Compose file, units."""
+"""Every file of the bundle: the same configuration as a command, an image, a Compose file, systemd units."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from deployc.emit.digest import PENDING
-from deployc.emit.launch import CONTAINER_PORT, program
+from deployc.emit.launch import CONTAINER_PORT
+from deployc.emit.manifest import manifest
 from deployc.emit.paths import filled, in_container, in_state_folder
 from deployc.emit.render import render
-from deployc.emit.timing import Timing
-from deployc.spec.deploy import Deploy
+from deployc.emit.shipment import Shipment
 from deployc.types.bundle import Launch
-from deployc.types.facts import Facts
 
 CONTAINER_HEALTH = ("python3", "/deployc/health.py", f"http://127.0.0.1:{CONTAINER_PORT}/health")
 
 
-@dataclass(frozen=True, slots=True)
-class Shipment:
-    """What the files are made from: `host` and `container` are the same replicas, outside and inside a container."""
-
-    deploy: Deploy
-    facts: Facts
-    host: tuple[Launch, ...]
-    container: tuple[Launch, ...]
-    timing: Timing
-
-    @property
-    def engine(self) -> str:
-        """Engine and version, for comments."""
-        return f"{self.facts.engine.name} {self.facts.engine.version}"
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The words of the command line before the flags."""
-        return self.host[0].argv[: len(self.host[0].argv) - sum(len(f.argv) for f in self.host[0].flags)]
-
-
-def files(shipment: Shipment) -> dict[str, str]:
-    """Path -> text, the digest still pending; raises `quote.Unquotable`."""
-    name = shipment.deploy.name
-    common = {"name": name, "engine": shipment.engine, "digest": f"sha256:{PENDING}"}
+def files(shipment: Shipment, digest: str) -> dict[str, str]:
+    """Path -> text; `digest` is the bundle's, 64 hex digits."""
+    name = shipment.name
+    common = {"name": name, "engine": f"{shipment.engine} {shipment.version}", "digest": f"sha256:{digest}"}
     made = {
         "command.txt": _command(shipment, common),
         "Dockerfile": _dockerfile(shipment, common),
-        "compose.yaml": _compose(shipment, common),
+        "compose.yaml": _compose(shipment, digest, common),
         "entrypoint.sh": render("entrypoint.sh.j2", secrets=list(shipment.host[0].secrets)),
         "health.py": render("health.py.j2"),
+        "manifest.json": manifest(shipment, digest),
         "env.example": render("env.example.j2", name=name, variables=_variables(shipment)),
     }
     for unit, launch in zip(_names(name, len(shipment.host)), shipment.host, strict=True):
@@ -57,7 +34,7 @@ def files(shipment: Shipment) -> dict[str, str]:
 
 def _command(shipment: Shipment, common: Mapping[str, str]) -> str:
     engines = [
-        {"program": shipment.words, "flags": launch.flags, "env": launch.env, "secrets": launch.secrets}
+        {"program": shipment.program, "flags": launch.flags, "env": launch.env, "secrets": launch.secrets}
         for launch in shipment.host
     ]
     return render(
@@ -68,12 +45,12 @@ def _command(shipment: Shipment, common: Mapping[str, str]) -> str:
 def _dockerfile(shipment: Shipment, common: Mapping[str, str]) -> str:
     launch = shipment.container[0]
     places = in_container(launch.paths)
-    words = program(shipment.facts, "")[:-1]
+    words = shipment.program[:-1]  # all but the model argument
     return render(
         "Dockerfile.j2",
         **common,
-        image=shipment.deploy.engine.image or shipment.facts.engine.image,
-        bake=shipment.deploy.target.image_mode == "bake" and "DEPLOYC_MODEL" in places,
+        image=shipment.image,
+        bake=shipment.bake,
         artifact=places.get("DEPLOYC_MODEL", ""),
         env=launch.env,
         start=shipment.timing.start,
@@ -83,13 +60,13 @@ def _dockerfile(shipment: Shipment, common: Mapping[str, str]) -> str:
     )
 
 
-def _compose(shipment: Shipment, common: Mapping[str, str]) -> str:
+def _compose(shipment: Shipment, digest: str, common: Mapping[str, str]) -> str:
     launch = shipment.container[0]
-    baked = {"DEPLOYC_MODEL"} if shipment.deploy.target.image_mode == "bake" else set()
+    baked = {"DEPLOYC_MODEL"} if shipment.bake else set()
     return render(
         "compose.yaml.j2",
         **common,
-        tag=f"deployc/{shipment.deploy.name}:{PENDING}",
+        tag=f"deployc/{shipment.name}:{digest}",
         services=[
             {
                 "name": service,
@@ -110,10 +87,9 @@ def _compose(shipment: Shipment, common: Mapping[str, str]) -> str:
 
 
 def _unit(shipment: Shipment, unit: str, launch: Launch, common: Mapping[str, str]) -> str:
-    written = shipment.deploy.target.state
-    folder = f"/var/lib/deployc/{shipment.deploy.name}" if written == "auto" else written
+    folder = shipment.state
     places = in_state_folder(launch.paths, folder)
-    first, *others = shipment.words
+    first, *others = shipment.program
     reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(launch.bind, launch.bind)  # noqa: S104
     return render(
         "unit.service.j2",
