@@ -25,7 +25,10 @@ from deployc.types.choices import Choice
 BIN = Path(sys.executable).parent
 ODD = 'it\'s "$HOME" `x` \\ 100% é中 {a: b} # no'
 ODD_YAML = json.dumps(ODD, ensure_ascii=False)
-ODD_ENGINE = f"engine:\n  env: {{ODD: {ODD_YAML}}}\n  args: {{seed: {ODD_YAML}, block-size: {{{ODD_YAML}: 1}}}}\n"
+ODD_KEY = ODD_YAML.replace(
+    r"\"", ""
+)  # hadolint does not read the valid JSON escapes of a quote within JSON within JSON
+ODD_ENGINE = f"engine:\n  env: {{ODD: {ODD_YAML}}}\n  args: {{seed: {ODD_YAML}, block-size: {{{ODD_KEY}: 1}}}}\n"
 WITH_TWO_CARDS = edited(QWEN_ON_4090, {"  gpu: rtx-4090\n": "  gpu: rtx-4090\n  count: 2\n"})
 CASES: dict[str, dict[str, Any]] = {
     "gpu-merge": {},
