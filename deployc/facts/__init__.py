@@ -3,6 +3,6 @@
 In: `Deploy`, the lockfile's path, the environment. Out: `Facts` and a `Report`; a lockfile spares the network.
 """
 
-from deployc.facts.resolve import resolve, update
+from deployc.facts.resolution import resolve, update
 
 __all__ = ["resolve", "update"]
