@@ -37,7 +37,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
         document = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(document, dict):
             raise ValueError(f"holds {type(document).__name__}, not an object")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except ValueError as wrong:
         detail = f"{path}: {wrong}; this tool writes the file whole, so something else changed it"

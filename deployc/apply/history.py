@@ -6,12 +6,14 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from deployc.apply import files
 from deployc.apply.state import State, now, short
 from deployc.diagnostics import Stop, error
-from deployc.types.bundle import Bundle
+
+if TYPE_CHECKING:
+    from deployc.types.bundle import Bundle
 
 Outcome = Literal["starting", "serving", "replaced", "failed", "interrupted", "destroyed"]
 """`starting` until verified; `serving` from then on, running or not, until another replaces it or it is destroyed."""

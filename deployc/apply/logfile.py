@@ -96,24 +96,29 @@ def since_start(path: Path, lines: int) -> list[str]:
     return last[begins[-1] + 1 :] if begins else last
 
 
-def follow(path: Path, lines: int, ended: Callable[[], bool]) -> Iterator[str]:
+def follow(
+    path: Path, lines: int, ended: Callable[[], bool], pause: Callable[[], None] = lambda: time.sleep(0.2)
+) -> Iterator[str]:
     """The last lines, then new ones as they are written, through rotations, until `ended` says there are no more."""
-    position = path.stat().st_size if path.exists() else 0
-    inode = path.stat().st_ino if path.exists() else None
+    file = path.open("rb") if path.exists() else None
+    if file is not None:
+        file.seek(0, os.SEEK_END)
     yield from tail(path, lines)
-    rest = ""
-    while True:
-        over = ended()
-        if path.exists():
-            status = path.stat()
-            if status.st_ino != inode or status.st_size < position:
-                inode, position = status.st_ino, 0
-            with path.open("rb") as file:
-                file.seek(position)
-                data = file.read()
-            position += len(data)
-            *whole, rest = (rest + data.decode(errors="replace")).split("\n")
-            yield from (printable(line) for line in whole)
-        if over:
-            return
-        time.sleep(0.2)
+    rest = b""
+    try:
+        while True:
+            over = ended()
+            while file is not None or path.exists():
+                file = file or path.open("rb")
+                *whole, rest = (rest + file.read()).split(b"\n")
+                yield from (printable(line.decode(errors="replace")) for line in whole)
+                if not path.exists() or path.stat().st_ino == os.fstat(file.fileno()).st_ino:
+                    break
+                file.close()  # it was rotated, and is read to its end
+                file = None
+            if over:
+                return
+            pause()
+    finally:
+        if file is not None:
+            file.close()

@@ -147,7 +147,7 @@ def supervised(state: State) -> bool:
     """Whether a supervisor of this deployment lives, by the kernel's word: its lock is held."""
     try:
         lock = os.open(state.supervisor_lock, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     try:
         return not _locked(lock)
@@ -170,7 +170,7 @@ def _until(true: Callable[[], bool], seconds: float) -> bool:
     while not true():
         if time.monotonic() > end:
             return False
-        time.sleep(0.05)
+        time.sleep(0.02)
     return True
 
 

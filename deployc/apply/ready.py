@@ -16,7 +16,7 @@ from deployc.units import show_seconds
 
 _SHOWN_LINES = 30
 _READ_LINES = 2000
-_TOLD_EVERY = 1.0
+_ASKED_EVERY, _TOLD_EVERY = 0.1, 1.0
 _ANSWER = 60.0  # seconds for one completion: a slow engine on a CPU needs some
 
 
@@ -45,7 +45,7 @@ def await_ready(state: State, entry: str, progress: Progress) -> float:
             told = elapsed
             lines = since_start(log, 1)
             progress.waiting(elapsed, start.health_timeout, lines[0] if lines else "")
-        time.sleep(0.2)
+        time.sleep(_ASKED_EVERY)
 
 
 def _ours(run: Run, port: int) -> None:

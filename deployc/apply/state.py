@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from deployc.apply import files
 from deployc.apply.identity import Identity
 from deployc.diagnostics import Diagnostic, Stop, error
-from deployc.spec.deploy import Deploy
+
+if TYPE_CHECKING:
+    from deployc.spec.deploy import Deploy  # the supervisor lives long and needs no pydantic
 
 
 @dataclass(frozen=True, slots=True)
