@@ -19,19 +19,17 @@ from deployc.apply.progress import Progress
 from deployc.apply.state import State, locate
 from deployc.apply.switch import Switch
 from deployc.diagnostics import ExitCode, Report, Stop, error, warning
+from deployc.emit.timing import timing
 from deployc.spec.deploy import Deploy
 from deployc.types.bundle import Bundle, Recipe
 from deployc.types.plan import Plan
 from deployc.types.prediction import Prediction
 
-DRAIN = 30.0
-"""Seconds between SIGTERM and SIGKILL where `rollout.drain_timeout` is auto."""
-
 SLACK = 3.0
-"""An engine may take this many times the longest predicted start before it counts as hanging …"""
+"""Where `rollout.health_timeout` is auto, an engine may take this many times the planned start …"""
 
 AT_LEAST = 300.0
-"""… and never less than this many seconds: an engine that dies is seen at once, only one that hangs costs the wait."""
+"""… and at least this many seconds: an engine that dies is seen at once, only one that hangs costs the wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +52,13 @@ class Job:
     @property
     def drain_timeout(self) -> float:
         """Seconds an engine that is stopped has for its requests."""
-        told = self.deploy.rollout.drain_timeout
-        return DRAIN if isinstance(told, str) else told
+        return float(timing(self.deploy, self.prediction).drain)
 
     @property
     def health_timeout(self) -> float:
         """Seconds an engine has from its start to its first verified answer."""
-        told = self.deploy.rollout.health_timeout
-        return max(AT_LEAST, SLACK * self.prediction.startup_seconds.high) if isinstance(told, str) else told
+        planned = float(timing(self.deploy, self.prediction).start)
+        return max(AT_LEAST, SLACK * planned) if self.deploy.rollout.health_timeout == "auto" else planned
 
 
 @dataclass(frozen=True, slots=True)

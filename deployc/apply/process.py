@@ -44,17 +44,10 @@ def real_start(
     bundle: Bundle, launch: Launch, where: Mapping[str, str], engine: Path, state: State, *, drain: float, health: float
 ) -> Start:
     """How the launch is started here: programs of the engine environment, placeholders filled, caches below `state`."""
-    env = {
-        "VLLM_NO_USAGE_STATS": "1",
-        "VLLM_CACHE_ROOT": str(state.cache / "vllm"),
-        **({"HF_HUB_OFFLINE": "1"} if "DEPLOYC_MODEL" in launch.paths else {}),
-        **({"CUDA_VISIBLE_DEVICES": ",".join(launch.devices)} if launch.devices else {}),
-        **{name: filled(value, where) for name, value in launch.env.items()},
-    }
     program, *rest = launch.argv
     return Start(
         argv=(str(engine / "bin" / program), *(filled(word, where) for word in rest)),
-        env=env,
+        env={"VLLM_CACHE_ROOT": str(state.cache / "vllm"), **launch.env},
         bind=launch.bind,
         port=launch.port,
         served_name=launch.served_name,
