@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deployc.facts import faults
@@ -30,10 +31,8 @@ def adapter_facts(name: str, source: Source, shown: str) -> AdapterFacts:
             raise faults.adapter_pickle(name, source.where)
         raise faults.missing_file(WEIGHTS, source.where, "Save the adapter again with peft's save_pretrained.")
     tensors = read_header(WEIGHTS, files[WEIGHTS].size, source.where, source.range)
-    for key in ("r", "lora_alpha"):
-        value = config.get(key)
-        if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
-            raise faults.bad_adapter(name, source.where, f"`{key}` of {CONFIG} is {value!r}; a number is expected.")
+    if wrong := _wrong_numbers(config):
+        raise faults.bad_adapter(name, source.where, f"{wrong} in {CONFIG}; positive numbers are expected.")
     return AdapterFacts(
         name=name,
         source=shown,
@@ -45,6 +44,30 @@ def adapter_facts(name: str, source: Source, shown: str) -> AdapterFacts:
         tensors=compress(tensors),
         files=pinned(files),
     )
+
+
+def _wrong_numbers(config: Mapping[str, Any]) -> str:
+    """The first rank or alpha that is no positive number, or pattern that is no regular expression; else ""."""
+    if type(config.get("r")) is not int or config["r"] < 1:
+        return f"`r` is {config.get('r')!r}"
+    if not _is_positive(config.get("lora_alpha")):
+        return f"`lora_alpha` is {config.get('lora_alpha')!r}"
+    for key, whole in (("rank_pattern", True), ("alpha_pattern", False)):
+        patterns = config.get(key) or {}
+        if not isinstance(patterns, dict):
+            return f"`{key}` is {patterns!r}"
+        for pattern, value in patterns.items():
+            try:
+                re.compile(pattern)
+            except re.error as wrong:
+                return f"`{key}` has the pattern {pattern!r} ({wrong})"
+            if not _is_positive(value) or (whole and type(value) is not int):
+                return f"`{key}` gives {value!r} for {pattern!r}"
+    return ""
+
+
+def _is_positive(value: Any) -> bool:
+    return type(value) in (int, float) and 0 < value < float("inf")
 
 
 def _targets(named: Any, tensors: Sequence[Tensor]) -> tuple[str, ...]:

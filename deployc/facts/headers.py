@@ -30,11 +30,8 @@ def read_header(name: str, size: int, where: str, read: Read) -> list[Tensor]:
         raise faults.bad_header(name, where, f"{size} bytes are too few for a safetensors file.")
     start = read(name, 0, 8)
     length = int.from_bytes(start, "little")
-    if length > MAX_HEADER or length < 2:
+    if not 2 <= length <= min(MAX_HEADER, size - 8):
         raise _something_else(name, where, start, length, size)
-    if 8 + length > size:
-        detail = f"its header takes {length:,} bytes but the file ends after {size:,}: it is truncated."
-        raise faults.bad_header(name, where, detail)
     return parse_header(name, where, read(name, 8, 8 + length), size - 8 - length)
 
 
@@ -94,7 +91,7 @@ def _check_spans(name: str, where: str, spans: list[tuple[int, int, str]], data:
 
 
 def _something_else(name: str, where: str, start: bytes, length: int, size: int) -> faults.Fault:
-    """Name what lies there under a safetensors file's name."""
+    """Name what lies there under a safetensors file's name, when its first 8 bytes are no possible length."""
     if start.lstrip()[:1] == b"<":
         fix = "Download it again: a login or error page was saved in its place."
         return faults.bad_header(name, where, "it is an HTML or XML page, not a safetensors file.", fix)
@@ -104,6 +101,8 @@ def _something_else(name: str, where: str, start: bytes, length: int, size: int)
     if start[:2] in (b"PK", b"\x80\x02") or start[:1] == b"\x80":
         return faults.bad_header(name, where, "it is a pickle, not a safetensors file.")
     detail = f"its first 8 bytes give a header of {length:,} bytes; between 2 and {MAX_HEADER:,} are possible."
+    if 2 <= length <= MAX_HEADER:
+        detail = f"its header takes {length:,} bytes but the file ends after {size:,}: it is truncated."
     return faults.bad_header(name, where, detail)
 
 

@@ -184,11 +184,11 @@ def _shown(keys: Mapping[str, Any], key: str) -> str:
 
 def _damaged(path: Path, detail: str, at: Span | None = None) -> Diagnostic:
     fix = "Write it anew with `deployc lock`, or take it from version control; it is not meant to be edited."
-    return error("DC190", "the lockfile is damaged", f"{path}: {detail}", fix, at)
+    return error("DC190", "the lockfile is damaged", f"{path.name}: {detail}", fix, at)
 
 
 def _other_version(path: Path, version: Any) -> Diagnostic:
-    detail = f"{path} has lock_version {version!r:.40}; this deployc reads {VERSION}."
+    detail = f"{path.name} has lock_version {version!r:.40}; this deployc reads {VERSION}."
     fix = "Write it anew with `deployc lock`, or use the deployc that wrote it."
     return error("DC191", "the lockfile is of another version", detail, fix)
 

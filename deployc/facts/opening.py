@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deployc.diagnostics import Diagnostic, warning
+from deployc.diagnostics import Diagnostic, Report, warning
 from deployc.facts.folder import Folder
 from deployc.facts.source import Source, check_repository, is_folder
 
@@ -25,27 +25,24 @@ def folder_path(deploy: Deploy, source: str, env: Mapping[str, str]) -> Path:
 
 
 def open_source(
-    deploy: Deploy, source: str, revision: str | None, section: str, env: Mapping[str, str]
-) -> tuple[Source, list[Diagnostic]]:
-    """The source, its revision resolved to a commit, and warnings. Raises Fault.
+    deploy: Deploy, source: str, revision: str | None, section: str, env: Mapping[str, str], report: Report
+) -> Source:
+    """The source, its revision resolved to a commit; warnings go into `report`. Raises Fault.
 
     `section` is the dotted key of the model or adapter, for the place of a warning. An adapter of a hub lies on the
     same hub and endpoint as the model.
     """
     if is_folder(source):
-        return Folder(folder_path(deploy, source, env), source), []
+        return Folder(folder_path(deploy, source, env), source)
     check_repository(source)
-    found: list[Diagnostic] = []
     if (Path(deploy.folder) / source).is_dir():
         detail = f"{source} is read from the hub; there is a folder of that name beside the deploy.yaml too."
         fix = f"Write ./{source} if the folder is meant."
-        found.append(warning("DC220", "a hub id that is also a folder", detail, fix, deploy.at(f"{section}.source")))
-    return _open_hub(deploy, source, revision, env, found), found
+        report.add(warning("DC220", "a hub id that is also a folder", detail, fix, deploy.at(f"{section}.source")))
+    return _open_hub(deploy, source, revision, env, report)
 
 
-def _open_hub(
-    deploy: Deploy, source: str, revision: str | None, env: Mapping[str, str], found: list[Diagnostic]
-) -> Source:
+def _open_hub(deploy: Deploy, source: str, revision: str | None, env: Mapping[str, str], report: Report) -> Source:
     from deployc.facts.web import check_endpoint, origin, patience
 
     hub = deploy.model.hub
@@ -53,10 +50,10 @@ def _open_hub(
     endpoint = check_endpoint(endpoint, key)
     token, lacking = _token(deploy, env)
     if lacking:
-        found.append(_no_token(deploy, lacking))
+        report.add(_no_token(deploy, lacking))
     scheme, host, _ = origin(endpoint)
     if token and scheme == "http" and host not in _LOOPBACK:
-        found.append(_no_token(deploy, f"it is not sent to {endpoint}: anyone on the way could read it without https."))
+        report.add(_no_token(deploy, f"it is not sent to {endpoint}: anyone on the way could read it without https."))
         token = None
     if hub == "modelscope":
         from deployc.facts.modelscope import ModelScope

@@ -130,9 +130,7 @@ def _read(
     from deployc.facts.opening import open_source
 
     try:
-        source, found = open_source(deploy, shown, revision, section, env)
-        report.extend(found)
-        return read(source)
+        return read(open_source(deploy, shown, revision, section, env, report))
     except Fault as fault:
         key = "model.endpoint" if fault.key == "endpoint" else f"{section}.{fault.key}"
         report.add(fault.placed(deploy.at(key if deploy.written(key) else f"{section}.source")))
@@ -161,14 +159,10 @@ def _looked_over(deploy: Deploy, facts: Facts, env: Env, report: Report) -> Fact
             adapters[index] = _adapter(deploy, index, env, None, report) or adapter
     facts = replace(facts, adapters=tuple(adapters))
     if deploy.hardware.gpu in ("auto", "cpu"):
-        from deployc.facts.gpu import devices
-
-        here, said = devices(deploy, env)
-        if here is not None:
-            facts = replace(facts, devices=here)
-            report.extend(said)
-        else:
-            report.add(_other_machine(deploy))
+        said = Report()
+        here = _devices(deploy, env, said)
+        report.extend(said if here is not None else [_other_machine(deploy)])
+        facts = replace(facts, devices=here or facts.devices)
     return None if report.errors else facts
 
 

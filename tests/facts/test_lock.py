@@ -1,0 +1,352 @@
+"""deploy.lock: the same bytes for the same facts, back without loss, and a word for everything that may be wrong."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import COMMIT, HubServer, serving
+from small_models import CONFIG, adapter_files, deploy, model_files
+
+from deployc.diagnostics import Report, Severity, Stop
+from deployc.facts import lock as lockfile
+from deployc.facts import resolution, resolve, update
+from deployc.facts.model import from_config
+from deployc.spec.deploy import Deploy, bind
+from deployc.types.facts import Facts, Flag, GpuFacts
+
+pytestmark = pytest.mark.usefixtures("fixed")
+LOCK = "deploy.lock"
+
+
+def put(folder: Path, files: dict[str, bytes]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    put(tmp_path / "model", model_files())
+    put(tmp_path / "qa", adapter_files())
+    return tmp_path
+
+
+def local(here: Path, **options: Any) -> Deploy:
+    return deploy("./model", folder=str(here), adapters=["./qa"], **options)
+
+
+def ask(file: Deploy, here: Path, *, offline: bool = False) -> tuple[Facts | None, Report]:
+    return resolve(file, lock_path=here / LOCK, offline=offline, env={})
+
+
+def locked(file: Deploy, here: Path) -> str:
+    assert update(file, here / LOCK, upgrade=False, env={}).errors == []
+    return (here / LOCK).read_text()
+
+
+def codes(report: Report) -> list[str]:
+    return [d.code for d in report]
+
+
+def test_what_is_frozen_comes_back(here: Path) -> None:
+    file = local(here)
+    fresh, _ = ask(file, here)
+    text = locked(file, here)
+    assert locked(file, here) == text
+    facts, report = ask(file, here, offline=True)
+    assert codes(report) == []
+    assert facts == fresh
+
+
+def test_it_reads_like_a_list(here: Path) -> None:
+    text = locked(local(here), here)
+    assert '"lock_version": 1' in text
+    assert (
+        '{"count": 2, "dtype": "BF16", "pattern": "model.layers.{0-1}.mlp.down_proj.weight", "shape": [64, 96]}' in text
+    )
+    assert '"max-model-len": {"name": "max-model-len", "type": "int"}' in text
+    assert '"model.source": "./model"' in text
+    assert list(json.loads(text)) == sorted(json.loads(text))
+
+
+def test_offline_with_a_lockfile_reads_nothing_else(here: Path) -> None:
+    file = local(here)
+    locked(file, here)
+    for folder in ("model", "qa"):
+        for path in (here / folder).iterdir():
+            path.unlink()
+        (here / folder).rmdir()
+    facts, report = ask(file, here, offline=True)
+    assert codes(report) == []
+    assert facts is not None
+    facts, report = ask(file, here)
+    assert codes(report) == ["DC194", "DC194"]
+    assert "is not there" in report.diagnostics[0].detail
+    assert facts is not None
+
+
+def test_a_lockfile_spares_the_hub(here: Path) -> None:
+    server = HubServer({"org/small": model_files(), "me/qa": adapter_files()})
+    file = deploy("org/small", folder=str(here), adapters=["me/qa"], endpoint=server.url)
+    with serving(server):
+        locked(file, here)
+        asked = len(server.seen)
+        facts, report = ask(file, here)
+        assert len(server.seen) == asked
+    assert codes(report) == []
+    assert facts is not None
+    assert facts.locked
+    assert facts.model.revision == COMMIT
+
+
+def test_lock_again_keeps_a_commit_and_upgrade_asks_anew(here: Path) -> None:
+    server = HubServer({"org/small": model_files(), "me/qa": adapter_files()})
+    file = deploy("org/small", folder=str(here), endpoint=server.url)
+    with serving(server):
+        locked(file, here)
+        server.seen.clear()
+        locked(file, here)
+        assert server.seen == []
+        locked(deploy("org/small", folder=str(here), adapters=["me/qa"], endpoint=server.url), here)
+        assert server.seen
+        assert all("me/qa" in s.path for s in server.seen)
+        update(file, here / LOCK, upgrade=True, env={})
+        assert any("org/small" in s.path for s in server.seen)
+
+
+def test_offline_without_a_lockfile_names_every_source_that_needs_one(here: Path) -> None:
+    file = deploy("org/small", folder=str(here), adapters=["./qa", "me/qa"])
+    facts, report = ask(file, here, offline=True)
+    assert facts is None
+    assert codes(report) == ["DC193", "DC193"]
+    assert ["org/small" in report.diagnostics[0].detail, "me/qa" in report.diagnostics[1].detail] == [True, True]
+    assert ask(local(here), here, offline=True)[0] is not None
+
+
+def with_values(file: Deploy, **sections: dict[str, Any]) -> Deploy:
+    """The same file with some values changed."""
+    values = file.model_dump()
+    for name, change in sections.items():
+        values[name] = values[name] | change
+    return bind(values, {}, file.folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"model": {"source": "org/other"}}, "model.source is 'org/other' here and was 'org/small'"),
+        ({"model": {"revision": "v2"}}, "model.revision is 'v2' here and was not given"),
+        ({"model": {"hub": "modelscope"}}, "model.hub is 'modelscope' here and was 'huggingface'"),
+        ({"hardware": {"gpu": "a100-80"}}, "hardware.gpu is 'a100-80' here and was 'rtx-4090'"),
+        ({"hardware": {"count": 2}}, "hardware.count is 2 here and was 1"),
+        ({"engine": {"version": "0.32.0"}}, "engine.version is '0.32.0' here and was '0.33.0'"),
+    ],
+)
+@pytest.mark.parametrize("offline", [True, False])
+def test_a_lockfile_for_another_file(here: Path, change: dict[str, Any], says: str, offline: bool) -> None:
+    server = HubServer({"org/small": model_files()})
+    file = deploy("org/small", folder=str(here), endpoint=server.url)
+    with serving(server):
+        locked(file, here)
+    facts, report = ask(with_values(file, **change), here, offline=offline)
+    assert facts is None
+    assert codes(report) == ["DC192"]
+    assert says in report.diagnostics[0].detail
+    assert "deployc lock" in report.diagnostics[0].fix
+
+
+def test_other_adapters_than_locked_and_what_does_not_matter(here: Path) -> None:
+    locked(local(here), here)
+    facts, report = ask(deploy("./model", folder=str(here)), here)
+    assert facts is None
+    assert set(codes(report)) == {"DC192"}
+    unaffected = with_values(local(here), workload={"concurrency": 64}, model={"endpoint": "https://mirror"})
+    assert ask(unaffected, here, offline=True)[0] is not None
+
+
+def test_a_changed_folder_is_read_anew_and_that_is_said(here: Path) -> None:
+    file = local(here)
+    locked(file, here)
+    put(here / "qa", adapter_files(rank=4))
+    facts, report = ask(file, here)
+    assert facts is not None
+    assert facts.adapters[0].rank == 4
+    assert codes(report) == ["DC194"]
+    assert report.diagnostics[0].severity is Severity.WARNING
+    assert "adapter_config.json, adapter_model.safetensors changed" in report.diagnostics[0].detail
+    facts, report = ask(file, here, offline=True)
+    assert facts is not None
+    assert (facts.adapters[0].rank, codes(report)) == (8, [])
+    put(here / "model", {"config.json": b"{"})
+    facts, report = ask(file, here)
+    assert facts is None
+    assert codes(report) == ["DC194", "DC203", "DC194"]
+
+
+def damaged(change: Callable[[Any], Any]) -> Callable[[str], str]:
+    """A hand at the lockfile: `change` edits the values."""
+
+    def edit(text: str) -> str:
+        value = json.loads(text)
+        change(value)
+        return json.dumps(value)
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("edit", "code", "says"),
+    [
+        (lambda text: text[:-30], "DC190", "is not JSON"),
+        (lambda _: "", "DC190", "is not JSON"),
+        (lambda text: "<<<<<<< HEAD\n" + text, "DC190", "merge conflict"),
+        (lambda _: "[1]", "DC190", "no lockfile"),
+        (lambda _: "{}", "DC190", "no lockfile"),
+        (lambda _: '{"lock_version": 1}', "DC190", "`adapters`: it is missing"),
+        (lambda _: '{"lock_version": 2}', "DC191", "lock_version 2"),
+        (lambda _: '{"lock_version": "x"}', "DC191", "lock_version 'x'"),
+        (lambda _: "[" * 100_000, "DC190", "not JSON"),
+        (damaged(lambda v: v["model"].pop("config")), "DC190", "`model.config`: it is missing"),
+        (damaged(lambda v: v["model"].update(confg=1)), "DC190", "`model.confg`: there is no such field"),
+        (damaged(lambda v: v["model"]["architecture"].update(layers="28")), "DC190",
+         "`model.architecture.layers`: int is expected, not '28'"),
+        (damaged(lambda v: v["model"]["architecture"].update(layers=True)), "DC190", "int is expected, not True"),
+        (damaged(lambda v: v["model"]["architecture"].update(attention="mla")), "DC190", "one of mha, gqa, mqa"),
+        (damaged(lambda v: v["model"]["tensors"][0].update(count=7)), "DC190", "`model.tensors.0`: "),
+        (damaged(lambda v: v["model"]["tensors"][0].update(dtype="Q4")), "DC190", "`model.tensors.0`: no such dtype"),
+        (damaged(lambda v: v["model"]["tensors"][0].update(shape=[-1])), "DC190", "`model.tensors.0`: "),
+        (damaged(lambda v: v["adapters"][0].update(tensors={})), "DC190", "`adapters.0.tensors`: a list is expected"),
+        (damaged(lambda v: v["cards"][0]["gpu"].update(compute_capability=[8])), "DC190", "a list of 2 is expected"),
+        (damaged(lambda v: v.update(cards=[])), "DC190", "at least one card"),
+        (damaged(lambda v: v["engine"]["flags"]["dtype"].pop("type")), "DC190", "`engine.flags.dtype.type`: it is"),
+        (damaged(lambda v: v["engine"].update(flags=[1])), "DC190", "`engine.flags`: an object is expected"),
+        (damaged(lambda v: v["engine"]["flags"].update(dtype=1)), "DC190", "`engine.flags.dtype`: an object"),
+    ],
+)  # fmt: skip
+def test_a_damaged_lockfile(here: Path, edit: Callable[[str], str], code: str, says: str) -> None:
+    file = local(here)
+    (here / LOCK).write_text(edit(locked(file, here)))
+    facts, report = ask(file, here, offline=True)
+    assert facts is None
+    assert codes(report) == [code]
+    assert says in report.diagnostics[0].detail
+    assert locked(file, here)  # `lock` replaces it
+    assert ask(file, here, offline=True)[0] is not None
+
+
+def test_a_lockfile_that_is_not_text(here: Path) -> None:
+    (here / LOCK).write_bytes(b"\xff\xfe\x00")
+    assert codes(ask(local(here), here)[1]) == ["DC190"]
+
+
+def test_nothing_is_written_without_facts_or_room(here: Path) -> None:
+    text = locked(local(here), here)
+    put(here / "qa", {"adapter_config.json": b"{"})
+    assert codes(update(local(here), here / LOCK, upgrade=False, env={})) == ["DC203"]
+    assert (here / LOCK).read_text() == text
+    with pytest.raises(Stop, match="DC196"):
+        lockfile.write(here / "none" / LOCK, text)
+
+
+def test_a_crash_while_writing_leaves_the_old_file(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = locked(local(here), here)
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(Stop, match="DC196"):
+        lockfile.write(here / LOCK, "new")
+    assert (here / LOCK).read_text() == text
+    assert sorted(p.name for p in here.iterdir()) == [LOCK, "model", "qa"]
+
+
+def seven_b() -> dict[str, Any]:
+    return CONFIG | {"hidden_size": 3584, "intermediate_size": 18944, "num_hidden_layers": 28,
+                     "num_attention_heads": 28, "num_key_value_heads": 4, "vocab_size": 152064, "max_position_embeddings": 32768}  # fmt: skip
+
+
+def test_facts_written_by_hand_are_said_to_be_so(here: Path) -> None:
+    file = deploy("org/seven", folder=str(here))
+    base, _ = ask(local(here), here)
+    assert base is not None
+    model = from_config(
+        seven_b(),
+        source="org/seven",
+        hub="huggingface",
+        provenance="written by hand from the public config",
+        chat_template=True,
+    )
+    lockfile.write(here / LOCK, lockfile.freeze(file, replace(base, model=model, adapters=())))
+    facts, report = ask(file, here)
+    assert facts is not None
+    assert facts.model.parameters == 7_615_616_512
+    assert codes(report) == ["DC221"]
+    assert report.diagnostics[0].severity is Severity.NOTE
+    assert "written by hand" in report.diagnostics[0].detail
+    assert locked(file, here)  # kept: nothing is asked
+
+
+def test_a_7b_with_its_engine_loads_in_five_milliseconds(here: Path) -> None:
+    file = deploy("org/seven", folder=str(here))
+    base, _ = ask(local(here), here)
+    assert base is not None
+    model = from_config(seven_b(), source="org/seven", hub="huggingface", provenance="", chat_template=True)
+    flags = {f"flag-{i}": Flag(f"flag-{i}", "str", ("auto", "on", "off"), "auto", (f"f{i}",)) for i in range(250)}
+    facts = replace(base, model=model, adapters=(), engine=replace(base.engine, flags=flags))
+    lockfile.write(here / LOCK, lockfile.freeze(file, facts))
+
+    def once() -> float:
+        start = time.process_time()
+        assert ask(file, here, offline=True)[0] is not None
+        return time.process_time() - start
+
+    once()  # compiles the readers
+    assert statistics.median(once() for _ in range(9)) < 0.005
+
+
+def test_what_others_hold_on_a_card_is_not_frozen_and_equal_cards_are_one_entry(here: Path) -> None:
+    base, _ = ask(local(here), here)
+    assert base is not None
+    card = base.devices[0]
+    cards = (replace(card, used=5), replace(card, used=7), replace(card, name="rtx-3090"), card)
+    text = lockfile.freeze(local(here), replace(base, devices=cards))
+    assert [c["count"] for c in json.loads(text)["cards"]] == [2, 1, 1]
+    (here / LOCK).write_text(text)
+    facts, _ = ask(local(here), here, offline=True)
+    assert facts is not None
+    assert [(d.name, d.used) for d in facts.devices] == [("rtx-4090", 0)] * 2 + [("rtx-3090", 0), ("rtx-4090", 0)]
+
+
+def test_cards_of_this_machine_are_asked_again_unless_offline(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = with_values(local(here), hardware={"gpu": "auto"})
+    locked(file, here)
+    base, _ = ask(file, here, offline=True)
+    assert base is not None
+    here_now: list[tuple[GpuFacts, ...] | None] = [(replace(base.devices[0], used=9),), None]
+
+    def devices(deploy: Deploy, env: Any, report: Report) -> tuple[GpuFacts, ...] | None:
+        return here_now.pop(0)
+
+    monkeypatch.setattr(resolution, "_devices", devices)
+    facts, report = ask(file, here)
+    assert facts is not None
+    assert (facts.devices[0].used, codes(report)) == (9, [])
+    facts, report = ask(file, here)
+    assert facts is not None
+    assert (facts.devices[0].used, codes(report)) == (0, ["DC195"])
+
+
+def test_half_a_surrogate_pair_survives(here: Path) -> None:
+    put(here / "model", {"config.json": json.dumps(CONFIG | {"odd": "\ud800", "名": "模型"}).encode()})
+    assert "模型" in locked(local(here), here)
+    facts, _ = ask(local(here), here, offline=True)
+    assert facts is not None
+    assert facts.model.config["odd"] == "\ud800"
