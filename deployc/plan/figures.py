@@ -1,0 +1,64 @@
+"""Figures of the plan document: `{value, low, high, basis}`; whole bytes and tokens, else six significant digits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from typing import Any
+
+from deployc.types.figure import Figure
+from deployc.types.prediction import Memory, Prediction, SlaLine, Speed
+
+WHOLE = ("B", "tokens")
+
+
+def figure(of: Figure) -> dict[str, Any]:
+    """A figure as JSON; null stands for "without bound", which JSON has no number for."""
+    return {
+        "value": _number(of.value, of.unit),
+        "low": _number(of.low, of.unit),
+        "high": _number(of.high, of.unit),
+        "basis": of.basis,
+    }
+
+
+def prediction(of: Prediction) -> dict[str, Any]:
+    """`prediction` of the document: bytes, seconds, 1/s."""
+    return {
+        "memory": _all(of.memory),
+        "kv_cache_tokens": figure(of.kv_cache_tokens),
+        "usable_kv_cache_tokens": figure(of.usable_kv_cache_tokens),
+        "kv_bytes_per_token": figure(of.kv_bytes_per_token),
+        "max_concurrency": figure(of.max_concurrency),
+        "speed": _all(of.speed),
+        "single_stream": {
+            "tokens_per_second": figure(of.single_stream.tokens_per_second),
+            "physical_limit": figure(of.single_stream.physical_limit),
+        },
+        "capacity": {"requests_per_second": figure(of.capacity)},
+        "bound_by": of.bound_by,
+        "over_capacity": of.over_capacity,
+        "startup_seconds": figure(of.startup_seconds),
+        "warnings": list(of.warnings),
+    }
+
+
+def sla_line(of: SlaLine) -> dict[str, Any]:
+    """One limit of `sla` beside what is predicted; the limit is the user's own number, in s or 1/s."""
+    return {
+        "name": of.name,
+        "limit": _number(of.limit.value, of.limit.unit),
+        "predicted": figure(of.predicted),
+        "verdict": of.verdict,
+        "at": of.at,
+    }
+
+
+def _all(of: Memory | Speed) -> dict[str, Any]:
+    return {field.name: figure(getattr(of, field.name)) for field in fields(of)}
+
+
+def _number(value: float, unit: str) -> float | int | None:
+    if not math.isfinite(value):
+        return None
+    return round(value) if unit in WHOLE else float(f"{value:.6g}")

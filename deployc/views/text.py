@@ -1,0 +1,133 @@
+"""The plan for people: what it is, whether it fits, how fast, what would be done, what is wrong."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from deployc.diagnostics import Report
+from deployc.units import show_seconds
+from deployc.views import memory, words
+from deployc.views.diagnostics import diagnostics
+from deployc.views.layout import escape, pad, paint, wrap
+
+MARKS = {"build": "+", "create": "+", "replace": "~", "update": "~", "delete": "-", "keep": "=", "verify": "?"}
+MARK_STYLES = {"+": "good", "~": "doubt", "-": "bad", "=": "dim", "?": "note"}
+AT_LEAST = ("requests_per_second", "tokens_per_second", "full_length_requests")
+VERDICTS = {"meets": ("✓ meets", "good"), "tight": ("~ tight", "doubt"), "misses": ("✗ misses", "bad")}
+
+
+def plan(
+    document: Mapping[str, Any], report: Report, *, color: bool = False, width: int = 80, file: str = "deploy.yaml"
+) -> str:
+    """The whole plan, as far as it was made; `file` is the deploy.yaml as the user named it, for the next command."""
+    parts = [_head(document, color, width)]
+    if document["prediction"] and document["model"]:
+        parts += [
+            memory.lines(document, color, width),
+            _speed(document, color, width),
+            _sla(document, color, width),
+            _steps(document, color, width),
+        ]
+    found = diagnostics(report, color=color, width=width)
+    parts += [found.rstrip("\n").split("\n") if found else [], _next(document, report, color, width, file)]
+    return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
+
+
+def _head(document: Mapping[str, Any], color: bool, width: int) -> list[str]:
+    name = escape(document["name"] or "deploy.yaml")
+    model, engine, hardware = document["model"], document["engine"], document["hardware"]
+    if not (model and engine and hardware):
+        return [paint(name, "strong", color)]
+    cards = hardware["gpus"]
+    where = "CPU" if cards == ["cpu"] else f"{len(cards)} x {'/'.join(dict.fromkeys(cards))}"
+    first = wrap(f"{name}: {model['source']} on {where}, {engine['name']} {engine['version']}", width)
+    about = [words.parameters(model["parameters"]), f"{model['layers']} layers", f"{model['attention']} attention"]
+    about += [f"adapter {a['name']} (rank {a['rank']}, {_mode(a['mode'])})" for a in model["adapters"]]
+    if hardware["replicas"] > 1:
+        about.append(f"{hardware['replicas']} engines of {hardware['tensor_parallel_size']} card(s)")
+    lines = [paint(line, "strong", color) for line in first] + wrap(", ".join(about), width, "  ")
+    return lines + (wrap(f"Model facts: {model['provenance']}", width, "  ") if model["provenance"] else [])
+
+
+def _mode(mode: str) -> str:
+    return {"merge": "merged", "serve": "served unmerged"}.get(mode, mode)
+
+
+def _speed(document: Mapping[str, Any], color: bool, width: int) -> list[str]:
+    prediction = document["prediction"]
+    stream, limit = (prediction["single_stream"][key] for key in ("tokens_per_second", "physical_limit"))
+    tokens, requests = words.rate("tokens"), words.rate("requests")
+    alone = (
+        f"One stream is bound by memory bandwidth: {words.with_band(stream, tokens)}. Every token reads all weights "
+        f"and its KV, so {words.value(limit, tokens)} is the physical limit."
+    )
+    capacity = (
+        f"Capacity: {words.with_band(prediction['capacity']['requests_per_second'], requests)}, "
+        f"bound by {words.BOUND[prediction['bound_by']]}."
+    )
+    if prediction["over_capacity"]:
+        capacity += " The stated rate is above it: the queue grows without bound."
+    heading = wrap(f"SPEED under {words.load(document['workload'])}", width)
+    return [
+        *(paint(line, "strong", color) for line in heading),
+        *(line for key, figure in prediction["speed"].items() for line in _figure(key, figure, width)),
+        *wrap(f"({words.bases([*prediction['memory'].values(), *prediction['speed'].values()])})", width, "  "),
+        "",
+        *wrap(alone, width, "  "),
+        *wrap(capacity, width, "  "),
+        *(line for warning in prediction["warnings"] for line in wrap(warning, width, "  ")),
+    ]
+
+
+def _figure(key: str, figure: Mapping[str, Any], width: int) -> list[str]:
+    name, show = words.FIGURES[key]
+    return memory.row("", name, figure, show, width)
+
+
+def _sla(document: Mapping[str, Any], color: bool, width: int) -> list[str]:
+    if not document["sla"]:
+        return []
+    lines = [paint("SLA", "strong", color)]
+    for line in document["sla"]:
+        name, show = words.FIGURES[line["name"]]
+        verdict, style = VERDICTS[line["verdict"]]
+        bound = "at least" if line["name"] in AT_LEAST else "at most"
+        text = f"{name}: {bound} {show(line['limit'])}, predicted {words.with_band(line['predicted'], show)}"
+        first, *rest = wrap(f"{text} {line['at']}", width - 12)
+        lines += [f"  {paint(pad(verdict, 10), style, color)}{first}", *(f"            {more}" for more in rest)]
+    return lines
+
+
+def _steps(document: Mapping[str, Any], color: bool, width: int) -> list[str]:
+    lines = [paint("STEPS", "strong", color)]
+    for step in document["steps"]:
+        mark = MARKS[step["action"]]
+        first, *more = wrap(f"{pad(step['action'], 8)} {step['target']}", width, "    ")
+        lines += [f"  {paint(mark, MARK_STYLES[mark], color)} {first.lstrip()}", *more]
+        place = f" ({step['at']})" if step["at"] else ""
+        lines += wrap(step["cause"] + place, width, " " * 13)
+    if gap := _gap(document["switch"]):
+        lines += wrap(gap, width, "  ")
+    return lines
+
+
+def _gap(switch: Mapping[str, Any] | None) -> str:
+    if switch is None or switch["strategy"] in ("none", "first"):
+        return ""
+    longest = show_seconds(switch["worst_case"])
+    if switch["strategy"] == "unknown":
+        return f"If an engine runs now, nobody answers for {longest} at worst while it is replaced."
+    return f"Nobody answers for {show_seconds(switch['gap_seconds'])}, {longest} at worst, while engines change."
+
+
+def _next(document: Mapping[str, Any], report: Report, color: bool, width: int, file: str) -> list[str]:
+    named = "" if file == "deploy.yaml" else f" -f {shlex.quote(escape(file))}"
+    if report.errors:
+        text = f"Next: mend what is said above, then `deployc plan{named}`"
+    elif not any(step["action"] != "keep" for step in document["steps"]):
+        text = "Nothing to do." if document["steps"] else ""
+    else:
+        text = f"Next: `deployc apply{named}`"
+    return [paint(line, "strong", color) for line in wrap(text, width)] if text else []
