@@ -118,13 +118,17 @@ def _no_other_kind(config: Config) -> None:
         if config.get(key):
             raise faults.unsupported(key, f"{what}.")
     layers = config.get("layer_types") or []
+    if not isinstance(layers, list):
+        raise faults.bad_dimension("layer_types", f"a list is expected, not {layers!r:.60}.")
     if other := sorted({str(kind) for kind in layers} - {"full_attention"}):
         raise faults.unsupported("layer_types", f"layers of kind {', '.join(other)} besides full attention.")
 
 
 def _no_window(config: Config, family: Family) -> None:
     """A window at least as long as the model's positions never closes, so it is none."""
-    if family.window == "none" or (family.window == "switch" and not config.get("use_sliding_window", False)):
+    if family.window == "none" or (
+        family.window == "switch" and not switch(config, "use_sliding_window", default=False)
+    ):
         return
     window = config.get("sliding_window", family.window_default)
     if window is None:
@@ -173,10 +177,7 @@ def _experts(config: Config, family: Family) -> tuple[int, int, int]:
 
 
 def _tied(config: Config, family: Family) -> bool:
-    tied = config.get("tie_word_embeddings", False if family.untied else None)
-    if not isinstance(tied, bool):
-        raise faults.bad_dimension("tie_word_embeddings", f"true or false is expected, not {tied!r}.")
-    return tied
+    return switch(config, "tie_word_embeddings", default=False if family.untied else None)
 
 
 def _dtype(config: Config, weights_dtype: str | None) -> str:
@@ -186,7 +187,7 @@ def _dtype(config: Config, weights_dtype: str | None) -> str:
         named = next((name for name, safetensors in _DTYPES.items() if safetensors == weights_dtype), None)
     name = str(named).removeprefix("torch.")
     if name not in _DTYPES:
-        raise faults.bad_dimension("dtype", f"one of {', '.join(_DTYPES)} is expected, not {named!r}.")
+        raise faults.bad_dimension("dtype", f"one of {', '.join(_DTYPES)} is expected, not {named!r:.60}.")
     return name
 
 
@@ -194,7 +195,7 @@ def _rope(config: Config) -> Mapping[str, Any]:
     """`rope_parameters` or, in older files, `rope_scaling`; the kind always as `rope_type`, with `rope_theta`."""
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
     if not isinstance(rope, dict):
-        raise faults.bad_dimension("rope_scaling", f"an object is expected, not {rope!r}.")
+        raise faults.bad_dimension("rope_scaling", f"an object is expected, not {rope!r:.60}.")
     if any(isinstance(value, dict) for value in rope.values()):
         raise faults.unsupported("rope_parameters", "another rotary embedding for each kind of layer.")
     rope = dict(rope)
@@ -205,9 +206,21 @@ def _rope(config: Config) -> Mapping[str, Any]:
     return rope
 
 
-def _positive(config: Config, key: str) -> int:
-    value = config.get(key)
-    if type(value) is not int or value < 1:
-        found = "it is not there." if key not in config else f"a positive whole number is expected, not {value!r}."
-        raise faults.bad_dimension(key, found)
+def switch(config: Config, key: str, *, default: bool | None) -> bool:
+    """A key that is true or false; absent it is `default`, and required where that is None. Raises Fault DC210."""
+    value = config.get(key, default)
+    if not isinstance(value, bool):
+        raise faults.bad_dimension(key, f"true or false is expected, not {value!r:.60}.")
     return value
+
+
+def _positive(config: Config, key: str) -> int:
+    value, most = config.get(key), _MOST.get(key, 2**31)
+    if type(value) is not int or not 1 <= value <= most:
+        expected = f"a whole number from 1 to {most:,} is expected, not {value!r:.60}."
+        raise faults.bad_dimension(key, "it is not there." if key not in config else expected)
+    return value
+
+
+_MOST = {"num_hidden_layers": 1000, "num_experts": 4096, "num_local_experts": 4096}
+"""Far above any model: their product is the number of tensors."""

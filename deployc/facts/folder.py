@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from deployc.facts import faults
-from deployc.facts.source import SMALL, Entry, Hub, pinned
+from deployc.facts.source import SMALL, Entry, Hub, is_pinned
 
 WHOLE = 2**30
 """Bytes: up to here a file's digest is that of its whole content if it is no model weights file."""
@@ -32,11 +32,12 @@ class Folder:
             raise faults.no_folder(shown, "it is not a folder." if path.exists() else "it does not exist.")
 
     def files(self) -> Mapping[str, Entry]:
-        """Sizes and digests of the files at the root that `pinned` keeps; the others with an empty digest."""
+        """Sizes and digests of the files at the root that `is_pinned` keeps; the others with an empty digest."""
         try:
             sizes = {p.name: p.stat().st_size for p in sorted(self.path.iterdir()) if p.is_file()}
-            kept = pinned({name: Entry(size, "") for name, size in sizes.items()})
-            return {name: Entry(size, self._digest(name, size) if name in kept else "") for name, size in sizes.items()}
+            return {
+                name: Entry(size, self._digest(name, size) if is_pinned(name) else "") for name, size in sizes.items()
+            }
         except OSError as wrong:
             raise faults.no_folder(self.where, f"{wrong.strerror}: {wrong.filename}.") from None
 

@@ -60,7 +60,7 @@ def _entry(name: str, where: str, tensor: str, entry: Any) -> tuple[str, tuple[i
     except (TypeError, KeyError, ValueError):
         raise faults.bad_header(name, where, f"{tensor} lacks dtype, shape or data_offsets.") from None
     numbers = [*shape, begin, end] if isinstance(shape, list) else [None]
-    if not all(type(n) is int and n >= 0 for n in numbers):
+    if not all(type(n) is int and 0 <= n < 2**63 for n in numbers):
         raise faults.bad_header(name, where, f"{tensor} has a shape or offset that is no whole number.")
     bits = _BITS.get(dtype) if isinstance(dtype, str) else None
     if bits is None:

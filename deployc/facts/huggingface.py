@@ -6,17 +6,18 @@ by HTTP range from `/{id}/resolve/{commit}/{file}`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from deployc.facts import faults
-from deployc.facts.source import SMALL, Entry, Hub, check_repository, check_revision
+from deployc.facts.source import SMALL, Entry, Hub, check_repository, check_revision, is_pinned
 from deployc.facts.web import BUSY, Again, Patience, Web, host_of, of_status, patiently
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo
 
+T = TypeVar("T")
 ENDPOINT = "https://huggingface.co"
 
 
@@ -30,13 +31,14 @@ class HuggingFace:
         check_revision(revision, host_of(endpoint), source)
         secrets = {"Authorization": f"Bearer {token}"} if token else {}
         self._web = Web(endpoint, source, secrets, patience)
-        info = patiently(lambda: self._ask(revision, token), patience)
+        self._token: str | bool = token or False
+        info = self._asked(lambda: self._listing(revision), revision, "the listing")
         commit = info.sha
         if not isinstance(commit, str) or info.siblings is None:
             raise faults.not_a_hub(self._web.host, f"its answer about {source} names no commit or no files.")
         self.revision: str | None = commit
         self.where = f"{self._web.host}/{source} at {commit[:12]}"
-        self._files = {s.rfilename: _entry(s) for s in info.siblings if "/" not in s.rfilename}
+        self._files = {s.rfilename: self._entry(s) for s in info.siblings if "/" not in s.rfilename}
 
     def files(self) -> Mapping[str, Entry]:
         """Size and digest of each file at the root: sha256 of large ones, the hub's etag of small ones."""
@@ -53,51 +55,68 @@ class HuggingFace:
     def _url(self, name: str) -> str:
         return f"{self._web.endpoint}/{self.repository}/resolve/{self.revision}/{quote(name)}"
 
-    def _ask(self, revision: str | None, token: str | None) -> ModelInfo:
-        """One request for the repository; every way to fail as a Fault, those that may pass as Again."""
+    def _entry(self, sibling: Any) -> Entry:
+        """From the listing; from the file's own headers where a mirror lists names only and the file is of interest."""
+        if sibling.size is None:
+            if not is_pinned(sibling.rfilename):
+                return Entry(0, "")
+            return self._asked(lambda: self._metadata(sibling.rfilename), None, sibling.rfilename)
+        lfs = sibling.lfs
+        sha256 = lfs.get("sha256") if isinstance(lfs, dict) else getattr(lfs, "sha256", None)
+        return Entry(sibling.size, f"sha256:{sha256}" if sha256 else f"etag:{sibling.blob_id}")
+
+    def _listing(self, revision: str | None) -> ModelInfo:
         from huggingface_hub import HfApi
+
+        api = HfApi(endpoint=self._web.endpoint, token=self._token, library_name="deployc")
+        timeout = self._web.patience.timeout
+        return api.model_info(self.repository, revision=revision, timeout=timeout, files_metadata=True)
+
+    def _metadata(self, name: str) -> Entry:
+        from huggingface_hub import get_hf_file_metadata
+
+        found = get_hf_file_metadata(self._url(name), token=self._token, timeout=self._web.patience.timeout)
+        if found.size is None or found.etag is None:
+            raise faults.not_a_hub(self._web.host, f"it tells neither size nor checksum of {name}.")
+        return Entry(found.size, f"{'sha256' if len(found.etag) == 64 else 'etag'}:{found.etag}")
+
+    def _asked(self, ask: Callable[[], T], revision: str | None, name: str) -> T:
+        """What huggingface_hub answers; every way to fail as a Fault, those that may pass tried again."""
         from huggingface_hub.errors import HfHubHTTPError
 
         transport: type[Exception] = HfHubHTTPError.__bases__[0]  # requests, httpx …, as this version uses
-        api = HfApi(endpoint=self._web.endpoint, token=token or False, library_name="deployc")
-        try:
-            return api.model_info(
-                self.repository, revision=revision, timeout=self._web.patience.timeout, files_metadata=True
-            )
-        except HfHubHTTPError as wrong:
-            raise self._of_answer(wrong, revision, bool(token)) from None
-        except (transport, OSError) as wrong:
-            raise Again(self._of_network(wrong)) from None
-        except (ValueError, TypeError, KeyError, AttributeError):
-            raise faults.not_a_hub(self._web.host, f"it answers about {self.repository} without JSON.") from None
 
-    def _of_answer(self, wrong: Any, revision: str | None, token: bool) -> Exception:
+        def once() -> T:
+            try:
+                return ask()
+            except HfHubHTTPError as wrong:
+                raise self._of_answer(wrong, revision, name) from None
+            except (transport, OSError) as wrong:
+                raise Again(self._of_network(wrong, name)) from None
+            except (ValueError, TypeError, KeyError, AttributeError):
+                raise faults.not_a_hub(self._web.host, f"it answers about {self.repository} without JSON.") from None
+
+        return patiently(once, self._web.patience)
+
+    def _of_answer(self, wrong: Any, revision: str | None, name: str) -> Exception:
         """The Fault for an error status of the repository's own address."""
         from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
         host, status = self._web.host, wrong.response.status_code
         if isinstance(wrong, RevisionNotFoundError):
             return faults.no_revision(host, self.repository, revision or "")
-        if isinstance(wrong, GatedRepoError):
-            return of_status(status, "GatedRepo", host, self.repository, "the listing", token)
-        if isinstance(wrong, RepositoryNotFoundError):
+        if isinstance(wrong, RepositoryNotFoundError) and not isinstance(wrong, GatedRepoError):
             # the hub answers 401 to the anonymous for what is missing as well as for what is private
             detail = ", or it is private and no token was sent (HTTP 401)" if status == 401 else f" (HTTP {status})"
             return faults.no_repository(host, self.repository, detail)
-        fault = of_status(status, "", host, self.repository, "the listing", token)
+        code = "GatedRepo" if isinstance(wrong, GatedRepoError) else ""
+        fault = of_status(status, code, host, self.repository, name, bool(self._token))
         return Again(fault) if status in BUSY else fault
 
-    def _of_network(self, wrong: Exception) -> faults.Fault:
-        name = type(wrong).__name__
-        if "Timeout" in name:
+    def _of_network(self, wrong: Exception, name: str) -> faults.Fault:
+        kind = type(wrong).__name__
+        if "Timeout" in kind:
             return faults.too_slow(self._web.host, self._web.patience.timeout)
-        if "Protocol" in name or "ChunkedEncoding" in name:
-            return faults.cut_off(self._web.host, "the listing", f"{wrong}.")
-        return faults.unreachable(self._web.host, f"{wrong or name}.")
-
-
-def _entry(sibling: Any) -> Entry:
-    lfs = sibling.lfs
-    sha256 = lfs.get("sha256") if isinstance(lfs, dict) else getattr(lfs, "sha256", None)
-    digest = f"sha256:{sha256}" if sha256 else f"etag:{sibling.blob_id}"
-    return Entry(sibling.size or 0, digest)
+        if "Protocol" in kind or "ChunkedEncoding" in kind:
+            return faults.cut_off(self._web.host, name, f"{wrong}.")
+        return faults.unreachable(self._web.host, f"{wrong or kind}.")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -119,6 +118,8 @@ def facts_from(lock: Lock, deploy: Deploy) -> tuple[Facts | None, Report]:
 
 def write(path: Path, text: str) -> None:
     """Put the lockfile in place whole or not at all. Raises Stop DC196 where the disk refuses."""
+    import tempfile
+
     temporary = ""
     try:
         with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:

@@ -33,6 +33,10 @@ def open_source(
     same hub and endpoint as the model.
     """
     if is_folder(source):
+        if revision is not None:
+            detail = f"{source} is a folder and has no revision {revision!r}; it is read as it is."
+            at = deploy.at(f"{section}.revision")
+            report.add(warning("DC225", "a folder has no revision", detail, "Remove the key `revision`.", at))
         return Folder(folder_path(deploy, source, env), source)
     check_repository(source)
     if (Path(deploy.folder) / source).is_dir():
@@ -49,6 +53,8 @@ def _open_hub(deploy: Deploy, source: str, revision: str | None, env: Mapping[st
     key, endpoint = _endpoint(deploy, env)
     endpoint = check_endpoint(endpoint, key)
     token, lacking = _token(deploy, env)
+    if token and not (token.isascii() and token.isprintable() and " " not in token):
+        token, lacking = None, "it holds spaces, line ends or letters that no token has."
     if lacking:
         report.add(_no_token(deploy, lacking))
     scheme, host, _ = origin(endpoint)

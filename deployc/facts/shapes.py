@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from deployc.facts import faults
+from deployc.facts.architecture import switch
 from deployc.types.facts import Architecture, TensorGroup
 from deployc.types.groups import compress
 
@@ -65,10 +66,10 @@ def _biased(config: Mapping[str, Any], arch: Architecture) -> Sequence[str]:
     if arch.model_type == "qwen2":
         return "qkv"
     if arch.model_type == "qwen2_moe":
-        return "qkv" if config.get("qkv_bias", True) else ""
+        return "qkv" if switch(config, "qkv_bias", default=True) else ""
     if arch.model_type in ("mistral", "mixtral"):
         return ""
-    return "qkvo" if config.get("attention_bias", False) else ""
+    return "qkvo" if switch(config, "attention_bias", default=False) else ""
 
 
 def _norms(arch: Architecture) -> Iterator[Part]:
@@ -84,7 +85,7 @@ def _mlp(config: Mapping[str, Any], arch: Architecture) -> Iterator[Part]:
         return
     for name, rows, columns in (("gate", inner, hidden), ("up", inner, hidden), ("down", hidden, inner)):
         yield f"mlp.{name}_proj.weight", (rows, columns)
-        if config.get("mlp_bias", False) and arch.model_type in ("llama", "granite", "smollm3"):
+        if arch.model_type in ("llama", "granite", "smollm3") and switch(config, "mlp_bias", default=False):
             yield f"mlp.{name}_proj.bias", (rows,)
 
 
@@ -119,7 +120,9 @@ def _dense_layers(config: Mapping[str, Any], arch: Architecture) -> frozenset[in
         return frozenset(range(arch.layers))
     if arch.model_type == "mixtral":
         return frozenset()
-    step, only = config.get("decoder_sparse_step", 1), config.get("mlp_only_layers") or ()
+    step, only = config.get("decoder_sparse_step", 1), config.get("mlp_only_layers") or []
+    if not isinstance(only, list):
+        raise faults.bad_dimension("mlp_only_layers", f"a list is expected, not {only!r:.60}.")
     if type(step) is not int or step < 1:
         raise faults.bad_dimension("decoder_sparse_step", f"a positive whole number is expected, not {step!r}.")
     return frozenset(layer for layer in range(arch.layers) if layer in only or (layer + 1) % step)

@@ -72,9 +72,14 @@ def check_revision(revision: str | None, host: str, repository: str) -> None:
         raise faults.no_revision(host, repository, revision)
 
 
+def is_pinned(name: str) -> bool:
+    """Whether a file makes the model what it is: config, tokenizer, template, code and weights."""
+    return _PINNED.fullmatch(name) is not None
+
+
 def pinned(files: Mapping[str, Entry]) -> dict[str, str]:
-    """Name -> digest of the files that make the model what it is: config, tokenizer, template, code and weights."""
-    return {name: entry.digest for name, entry in sorted(files.items()) if _PINNED.fullmatch(name)}
+    """Name -> digest of the files that `is_pinned` keeps, sorted."""
+    return {name: entry.digest for name, entry in sorted(files.items()) if is_pinned(name)}
 
 
 def read_json(source: Source, name: str) -> dict[str, Any]:

@@ -23,10 +23,11 @@ BUSY = (408, 425, 429, 500, 502, 503, 504)
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long and how often is asked: seconds for each wait on the network, attempts, seconds before the second."""
+    """How long and how often is asked, in seconds: each wait on the network, a whole answer, before a second try."""
 
     timeout: float = 15.0
-    attempts: int = 4
+    whole: float = 120.0
+    attempts: int = 3
     pause: float = 0.5
 
     def before(self, attempt: int) -> float:
@@ -45,7 +46,7 @@ def patience(env: Mapping[str, str]) -> Patience:
         seconds = -1.0
     if not 0 < seconds < 86_400:
         raise faults.bad_endpoint(f"DEPLOYC_HUB_TIMEOUT is {text!r}, not a number of seconds.")
-    return Patience(timeout=seconds)
+    return Patience(timeout=seconds, whole=8 * seconds)
 
 
 class Again(Exception):
@@ -152,14 +153,14 @@ class Web:
         if span is not None:
             # a server that ignores Range sends the file from its start: what was asked for is near the start
             skip, want = (span[0], span[1]) if response.status_code == 200 else (0, span[1] - span[0])
-        deadline = time.monotonic() + 8 * self.patience.timeout
+        deadline = time.monotonic() + self.patience.whole
         content = bytearray()
         for chunk in response.iter_raw():
             content += chunk
             if len(content) >= want:
                 break
             if time.monotonic() > deadline:
-                raise Again(faults.too_slow(host, 8 * self.patience.timeout))
+                raise Again(faults.too_slow(host, self.patience.whole))
         if span is None and len(content) > limit:
             raise faults.not_a_hub(host, f"{name} is larger than {limit // 2**20} MiB.")
         if span is not None and len(content) < want:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
+from small_models import adapter_files, model_files, put
 
 from deployc.diagnostics import Report
 from deployc.facts import resolution, web
@@ -33,12 +35,29 @@ def fixed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short times, no proxy between the tests and loopback, no token of whoever runs them."""
-
-    def short(env: Mapping[str, str]) -> web.Patience:
-        return web.Patience(timeout=0.3, attempts=3, pause=0.01)
-
-    monkeypatch.setattr(web, "patience", short)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No proxy between the tests and loopback, no token of whoever runs them, no long pauses."""
+    be_patient(monkeypatch, timeout=10.0, whole=30.0)
     for name in [n for n in os.environ if n.lower().endswith("_proxy") or n.startswith(("HF_", "MODELSCOPE_"))]:
         monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch, alone: None) -> None:
+    """Short times, for answers that come too late."""
+    be_patient(monkeypatch, timeout=0.2, whole=0.4)
+
+
+def be_patient(monkeypatch: pytest.MonkeyPatch, timeout: float, whole: float) -> None:
+    def patience(env: Mapping[str, str]) -> web.Patience:
+        return web.Patience(timeout, whole, attempts=3, pause=0.01)
+
+    monkeypatch.setattr(web, "patience", patience)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """A folder with a model and an adapter in it."""
+    put(tmp_path / "model", model_files())
+    put(tmp_path / "qa", adapter_files())
+    return tmp_path

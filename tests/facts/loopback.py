@@ -21,13 +21,14 @@ Files = Mapping[str, bytes]
 
 @dataclass
 class Reply:
-    """An answer: `cut` sends only so many bytes of the body, `delay` waits before it."""
+    """An answer: `cut` sends only so many bytes of the body, `delay` waits before it, `trickle` before each byte."""
 
     status: int = 200
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
     cut: int | None = None
     delay: float = 0.0
+    trickle: float = 0.0
 
 
 @dataclass
@@ -102,9 +103,19 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(key, value)
         self.send_header("Content-Length", str(len(reply.body)))
         self.end_headers()
-        self.wfile.write(body)
+        if self.command == "GET" and reply.trickle:
+            self._trickle(body, reply.trickle)
+        elif self.command == "GET":
+            self.wfile.write(body)
         if reply.cut is not None:
             self.close_connection = True
+
+    def _trickle(self, body: bytes, pause: float) -> None:
+        for at in range(len(body)):
+            time.sleep(pause)
+            self.wfile.write(body[at : at + 1])
+
+    do_HEAD = do_GET
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -129,6 +140,7 @@ class HubServer(Server):
         super().__init__()
         self.repositories, self.token, self.cdn = repositories, token, cdn
         self.gated = False
+        self.names_only = False  # as a mirror that knows nothing of `blobs`
 
     def answer(self, path: str, query: Mapping[str, list[str]], headers: Mapping[str, str]) -> Reply:
         allowed = self.token is None or headers.get("authorization") == f"Bearer {self.token}"
@@ -142,12 +154,19 @@ class HubServer(Server):
             return Reply(404, headers={"X-Error-Code": "RevisionNotFound"})
         if listing:
             assert query["blobs"][0].lower() == "true"
-            siblings = [self._sibling(name, body) for name, body in files.items()]
+            siblings = [
+                {"rfilename": name} if self.names_only else self._sibling(name, body) for name, body in files.items()
+            ]
             return as_json({"id": match[1], "sha": COMMIT, "siblings": siblings, "private": False})
         if not allowed:
             status = 403 if headers.get("authorization") else 401
             return Reply(status, headers={"X-Error-Code": "GatedRepo", "X-Error-Message": "Access is restricted."})
-        return self._file(match[3], files, headers)
+        reply = self._file(match[3], files, headers)
+        entry = self._sibling(match[3], files.get(match[3], b""))
+        reply.headers["X-Repo-Commit"] = COMMIT
+        reply.headers["X-Linked-Size"] = str(entry["size"])
+        reply.headers["X-Linked-ETag"] = f'"{entry["lfs"]["sha256"] if "lfs" in entry else entry["blobId"]}"'
+        return reply
 
     def _sibling(self, name: str, body: bytes) -> dict[str, Any]:
         entry: dict[str, Any] = {"rfilename": name, "size": len(body), "blobId": hashlib.sha1(body).hexdigest()}  # noqa: S324

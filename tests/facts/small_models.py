@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from deployc.facts.architecture import architecture
@@ -75,6 +76,14 @@ def adapter_files(rank: int = 8, base: str = "org/small", **config: Any) -> dict
         "adapter_config.json": json.dumps(values).encode(),
         "adapter_model.safetensors": safetensors(adapter_tensors(rank)),
     }
+
+
+def put(folder: Path, files: Mapping[str, bytes]) -> Path:
+    """Write the files into the folder, which is made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return folder
 
 
 def deploy(

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_models import CONFIG, model_files, safetensors, tensors_of
+from hypothesis import given
+from hypothesis import strategies as st
+from small_models import CONFIG, model_files, put, safetensors, tensors_of
 
 from deployc.facts.architecture import FAMILIES, architecture
 from deployc.facts.faults import Fault
@@ -143,6 +145,34 @@ def test_an_absent_window_of_mistral_is_its_class_default() -> None:
     assert architecture(mistral | {"sliding_window": None})
 
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 9) | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+KEYS = [*CONFIG, "dtype", "head_dim", "attention_bias", "mlp_bias", "qkv_bias", "layer_types", "rope_scaling",
+        "rope_parameters", "num_experts", "num_experts_per_tok", "moe_intermediate_size", "mlp_only_layers",
+        "decoder_sparse_step", "shared_expert_intermediate_size", "quantization_config", "text_config"]  # fmt: skip
+BASES = [
+    CONFIG,
+    config("llama", 64, 96, 2, 4, 2, 320),
+    config("qwen2_moe", 64, 96, 2, 4, 2, 320, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16,
+           shared_expert_intermediate_size=32),
+]  # fmt: skip
+
+
+@given(st.sampled_from(BASES), st.dictionaries(st.sampled_from(KEYS), JSON, min_size=1, max_size=3))
+def test_an_odd_config_is_a_fault_or_an_architecture_and_never_a_traceback(
+    base: dict[str, Any], change: dict[str, Any]
+) -> None:
+    changed = base | change
+    try:
+        assert shapes(changed, architecture(changed))
+    except Fault as fault:
+        assert fault.diagnostic.code in ("DC208", "DC209", "DC210")
+        assert fault.diagnostic.fix
+
+
 def test_shapes_of_a_quantized_checkpoint_cannot_be_derived() -> None:
     quantized = CONFIG | {"quantization_config": {"quant_method": "gptq"}}
     with pytest.raises(Fault, match="quantization_config"):
@@ -156,10 +186,8 @@ def test_layers_without_experts() -> None:
     assert "model.layers.{1,3}.mlp.experts.{0-127}.up_proj.weight" in names
 
 
-def put(folder: Path, files: dict[str, bytes]) -> Folder:
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
-    return Folder(folder, "./m")
+def folder_of(path: Path, files: dict[str, bytes]) -> Folder:
+    return Folder(put(path, files), "./m")
 
 
 def changed_weights(tensors: list[Tensor]) -> dict[str, bytes]:
@@ -177,9 +205,8 @@ def test_weights_that_are_not_those_of_the_config(tmp_path: Path) -> None:
         )
     ):
         folder = tmp_path / str(number)
-        folder.mkdir()
         with pytest.raises(Fault) as fault:
-            model_facts(put(folder, changed_weights(case)), "./m")
+            model_facts(folder_of(folder, changed_weights(case)), "./m")
         assert fault.value.diagnostic.code == "DC222"
         assert says in fault.value.diagnostic.detail
 
@@ -192,6 +219,6 @@ def test_known_extras_are_no_fault_and_tied_embeddings_count_once(tmp_path: Path
         ("model.layers.0.self_attn.rotary_emb.inv_freq", "F32", (8,)),
     ]
     files = changed_weights(tensors) | {"config.json": json.dumps(tied).encode()}
-    facts, notes = model_facts(put(tmp_path, files), "./m")
+    facts, notes = model_facts(folder_of(tmp_path, files), "./m")
     assert facts.parameters == sum(g.elements for g in shapes(tied, architecture(tied))) + 8
     assert notes == []

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_models import CONFIG, adapter_files, adapter_tensors, deploy, model_files, safetensors
+from small_models import CONFIG, adapter_files, adapter_tensors, deploy, model_files, put, safetensors
 
 from deployc.diagnostics import Report
 from deployc.facts import resolve
@@ -15,12 +15,6 @@ from deployc.facts.folder import Folder
 from deployc.types.facts import Facts
 
 pytestmark = pytest.mark.usefixtures("fixed")
-
-
-def put(folder: Path, files: dict[str, bytes]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
 
 
 def ask(here: Path, source: str = "./model", **options: Any) -> tuple[Facts | None, Report]:
@@ -52,6 +46,13 @@ def test_absolute_home_and_parent(tmp_path: Path) -> None:
     assert ask(tmp_path, str(tmp_path / "home" / "m"))[0]
     assert ask(tmp_path, "~/m")[0]
     assert ask(tmp_path, f"../{tmp_path.name}/home/m")[0]
+
+
+def test_a_revision_of_a_folder_means_nothing_and_that_is_said(tmp_path: Path) -> None:
+    put(tmp_path / "model", model_files())
+    facts, report = ask(tmp_path, revision="main")
+    assert facts is not None
+    assert codes(report) == ["DC225"]
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:
@@ -187,4 +188,6 @@ def test_a_token_that_cannot_be_had_or_would_be_shown_to_all_is_not_sent(tmp_pat
     in_clear = hub_asked(tmp_path, "http://hub.invalid", {"HF_TOKEN": "hf_secret"})
     assert codes(in_clear) == ["DC223", "DC218"]
     assert "without https" in in_clear.diagnostics[0].detail
+    odd = hub_asked(tmp_path, closed, {"HF_TOKEN": "hf_secret\nX-Header: 1"})
+    assert codes(odd) == ["DC223", "DC218"]
     assert all("hf_secret" not in d.detail + d.fix for d in in_clear)

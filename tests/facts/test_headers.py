@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_models import CONFIG, model_files, safetensors, tensors_of
+from small_models import CONFIG, model_files, put, safetensors, tensors_of
 
 from deployc.facts.faults import Fault
 from deployc.facts.folder import Folder
@@ -85,14 +85,12 @@ def test_a_large_header_is_read_in_half_a_second() -> None:
     assert time.process_time() - start < 0.5
 
 
-def put(folder: Path, files: dict[str, bytes]) -> Folder:
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
-    return Folder(folder, "./m")
+def folder_of(path: Path, files: dict[str, bytes]) -> Folder:
+    return Folder(put(path, files), "./m")
 
 
 def test_shards_are_one_model(tmp_path: Path) -> None:
-    folder = put(tmp_path, model_files(shards=3))
+    folder = folder_of(tmp_path, model_files(shards=3))
     found = weights(folder, folder.files())
     assert found is not None
     assert sorted(found) == sorted(tensors_of(CONFIG))
@@ -114,9 +112,8 @@ def test_shards_that_do_not_belong_together(tmp_path: Path) -> None:
         ({INDEX: None}, f"neither model.safetensors nor {INDEX}"),
     ):  # fmt: skip
         case = tmp_path / str(abs(hash(says)))
-        case.mkdir()
         changed: dict[str, bytes] = {n: b for n, b in (files | change).items() if b is not None}
-        folder = put(case, changed)
+        folder = folder_of(case, changed)
         with pytest.raises(Fault) as fault:
             weights(folder, folder.files())
         assert fault.value.diagnostic.code == "DC205"
@@ -126,7 +123,7 @@ def test_shards_that_do_not_belong_together(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "model-q4.gguf", "consolidated.00.pth"])
 def test_other_formats_are_refused(tmp_path: Path, name: str) -> None:
     files = {n: b for n, b in model_files().items() if n != "model.safetensors"}
-    folder = put(tmp_path, files | {name: b"x"})
+    folder = folder_of(tmp_path, files | {name: b"x"})
     with pytest.raises(Fault) as fault:
         model_facts(folder, "./m")
     assert fault.value.diagnostic.code == "DC206"

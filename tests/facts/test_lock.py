@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from loopback import COMMIT, HubServer, serving
-from small_models import CONFIG, adapter_files, deploy, model_files
+from small_models import CONFIG, adapter_files, deploy, model_files, put
 
-from deployc.diagnostics import Report, Severity, Stop
+from deployc.diagnostics import Report, Severity
 from deployc.facts import lock as lockfile
 from deployc.facts import resolution, resolve, update
 from deployc.facts.model import from_config
@@ -23,19 +22,6 @@ from deployc.types.facts import Facts, Flag, GpuFacts
 
 pytestmark = pytest.mark.usefixtures("fixed")
 LOCK = "deploy.lock"
-
-
-def put(folder: Path, files: dict[str, bytes]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
-
-
-@pytest.fixture
-def here(tmp_path: Path) -> Path:
-    put(tmp_path / "model", model_files())
-    put(tmp_path / "qa", adapter_files())
-    return tmp_path
 
 
 def local(here: Path, **options: Any) -> Deploy:
@@ -190,87 +176,10 @@ def test_a_changed_folder_is_read_anew_and_that_is_said(here: Path) -> None:
     assert codes(report) == ["DC194", "DC203", "DC194"]
 
 
-def damaged(change: Callable[[Any], Any]) -> Callable[[str], str]:
-    """A hand at the lockfile: `change` edits the values."""
-
-    def edit(text: str) -> str:
-        value = json.loads(text)
-        change(value)
-        return json.dumps(value)
-
-    return edit
-
-
-@pytest.mark.parametrize(
-    ("edit", "code", "says"),
-    [
-        (lambda text: text[:-30], "DC190", "is not JSON"),
-        (lambda _: "", "DC190", "is not JSON"),
-        (lambda text: "<<<<<<< HEAD\n" + text, "DC190", "merge conflict"),
-        (lambda _: "[1]", "DC190", "no lockfile"),
-        (lambda _: "{}", "DC190", "no lockfile"),
-        (lambda _: '{"lock_version": 1}', "DC190", "`adapters`: it is missing"),
-        (lambda _: '{"lock_version": 2}', "DC191", "lock_version 2"),
-        (lambda _: '{"lock_version": "x"}', "DC191", "lock_version 'x'"),
-        (lambda _: "[" * 100_000, "DC190", "not JSON"),
-        (damaged(lambda v: v["model"].pop("config")), "DC190", "`model.config`: it is missing"),
-        (damaged(lambda v: v["model"].update(confg=1)), "DC190", "`model.confg`: there is no such field"),
-        (damaged(lambda v: v["model"]["architecture"].update(layers="28")), "DC190",
-         "`model.architecture.layers`: int is expected, not '28'"),
-        (damaged(lambda v: v["model"]["architecture"].update(layers=True)), "DC190", "int is expected, not True"),
-        (damaged(lambda v: v["model"]["architecture"].update(attention="mla")), "DC190", "one of mha, gqa, mqa"),
-        (damaged(lambda v: v["model"]["tensors"][0].update(count=7)), "DC190", "`model.tensors.0`: "),
-        (damaged(lambda v: v["model"]["tensors"][0].update(dtype="Q4")), "DC190", "`model.tensors.0`: no such dtype"),
-        (damaged(lambda v: v["model"]["tensors"][0].update(shape=[-1])), "DC190", "`model.tensors.0`: "),
-        (damaged(lambda v: v["adapters"][0].update(tensors={})), "DC190", "`adapters.0.tensors`: a list is expected"),
-        (damaged(lambda v: v["cards"][0]["gpu"].update(compute_capability=[8])), "DC190", "a list of 2 is expected"),
-        (damaged(lambda v: v.update(cards=[])), "DC190", "at least one card"),
-        (damaged(lambda v: v["engine"]["flags"]["dtype"].pop("type")), "DC190", "`engine.flags.dtype.type`: it is"),
-        (damaged(lambda v: v["engine"].update(flags=[1])), "DC190", "`engine.flags`: an object is expected"),
-        (damaged(lambda v: v["engine"]["flags"].update(dtype=1)), "DC190", "`engine.flags.dtype`: an object"),
-    ],
-)  # fmt: skip
-def test_a_damaged_lockfile(here: Path, edit: Callable[[str], str], code: str, says: str) -> None:
-    file = local(here)
-    (here / LOCK).write_text(edit(locked(file, here)))
-    facts, report = ask(file, here, offline=True)
-    assert facts is None
-    assert codes(report) == [code]
-    assert says in report.diagnostics[0].detail
-    assert locked(file, here)  # `lock` replaces it
-    assert ask(file, here, offline=True)[0] is not None
-
-
-def test_a_lockfile_that_is_not_text(here: Path) -> None:
-    (here / LOCK).write_bytes(b"\xff\xfe\x00")
-    assert codes(ask(local(here), here)[1]) == ["DC190"]
-
-
-def test_nothing_is_written_without_facts_or_room(here: Path) -> None:
-    text = locked(local(here), here)
-    put(here / "qa", {"adapter_config.json": b"{"})
-    assert codes(update(local(here), here / LOCK, upgrade=False, env={})) == ["DC203"]
-    assert (here / LOCK).read_text() == text
-    with pytest.raises(Stop, match="DC196"):
-        lockfile.write(here / "none" / LOCK, text)
-
-
-def test_a_crash_while_writing_leaves_the_old_file(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = locked(local(here), here)
-
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(Stop, match="DC196"):
-        lockfile.write(here / LOCK, "new")
-    assert (here / LOCK).read_text() == text
-    assert sorted(p.name for p in here.iterdir()) == [LOCK, "model", "qa"]
-
-
 def seven_b() -> dict[str, Any]:
     return CONFIG | {"hidden_size": 3584, "intermediate_size": 18944, "num_hidden_layers": 28,
-                     "num_attention_heads": 28, "num_key_value_heads": 4, "vocab_size": 152064, "max_position_embeddings": 32768}  # fmt: skip
+                     "num_attention_heads": 28,
+                     "num_key_value_heads": 4, "vocab_size": 152064, "max_position_embeddings": 32768}  # fmt: skip
 
 
 def test_facts_written_by_hand_are_said_to_be_so(here: Path) -> None:

@@ -1,0 +1,96 @@
+"""A damaged, foreign or half-written deploy.lock: a word for each, never a traceback, the old file kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_models import put
+from test_lock import LOCK, ask, codes, local, locked
+
+from deployc.diagnostics import Stop
+from deployc.facts import lock as lockfile
+from deployc.facts import update
+
+pytestmark = pytest.mark.usefixtures("fixed")
+
+
+def damaged(change: Callable[[Any], Any]) -> Callable[[str], str]:
+    """A hand at the lockfile: `change` edits the values."""
+
+    def edit(text: str) -> str:
+        value = json.loads(text)
+        change(value)
+        return json.dumps(value)
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("edit", "code", "says"),
+    [
+        (lambda text: text[:-30], "DC190", "is not JSON"),
+        (lambda _: "", "DC190", "is not JSON"),
+        (lambda text: "<<<<<<< HEAD\n" + text, "DC190", "merge conflict"),
+        (lambda _: "[1]", "DC190", "no lockfile"),
+        (lambda _: "{}", "DC190", "no lockfile"),
+        (lambda _: '{"lock_version": 1}', "DC190", "`adapters`: it is missing"),
+        (lambda _: '{"lock_version": 2}', "DC191", "lock_version 2"),
+        (lambda _: '{"lock_version": "x"}', "DC191", "lock_version 'x'"),
+        (lambda _: "[" * 100_000, "DC190", "not JSON"),
+        (damaged(lambda v: v["model"].pop("config")), "DC190", "`model.config`: it is missing"),
+        (damaged(lambda v: v["model"].update(confg=1)), "DC190", "`model.confg`: there is no such field"),
+        (damaged(lambda v: v["model"]["architecture"].update(layers="28")), "DC190",
+         "`model.architecture.layers`: int is expected, not '28'"),
+        (damaged(lambda v: v["model"]["architecture"].update(layers=True)), "DC190", "int is expected, not True"),
+        (damaged(lambda v: v["model"]["architecture"].update(attention="mla")), "DC190", "one of mha, gqa, mqa"),
+        (damaged(lambda v: v["model"]["tensors"][0].update(count=7)), "DC190", "`model.tensors.0`: "),
+        (damaged(lambda v: v["model"]["tensors"][0].update(dtype="Q4")), "DC190", "`model.tensors.0`: no such dtype"),
+        (damaged(lambda v: v["model"]["tensors"][0].update(shape=[-1])), "DC190", "`model.tensors.0`: "),
+        (damaged(lambda v: v["adapters"][0].update(tensors={})), "DC190", "`adapters.0.tensors`: a list is expected"),
+        (damaged(lambda v: v["cards"][0]["gpu"].update(compute_capability=[8])), "DC190", "a list of 2 is expected"),
+        (damaged(lambda v: v.update(cards=[])), "DC190", "at least one card"),
+        (damaged(lambda v: v["engine"]["flags"]["dtype"].pop("type")), "DC190", "`engine.flags.dtype.type`: it is"),
+        (damaged(lambda v: v["engine"].update(flags=[1])), "DC190", "`engine.flags`: an object is expected"),
+        (damaged(lambda v: v["engine"]["flags"].update(dtype=1)), "DC190", "`engine.flags.dtype`: an object"),
+    ],
+)  # fmt: skip
+def test_a_damaged_lockfile(here: Path, edit: Callable[[str], str], code: str, says: str) -> None:
+    file = local(here)
+    (here / LOCK).write_text(edit(locked(file, here)))
+    facts, report = ask(file, here, offline=True)
+    assert facts is None
+    assert codes(report) == [code]
+    assert says in report.diagnostics[0].detail
+    assert locked(file, here)  # `lock` replaces it
+    assert ask(file, here, offline=True)[0] is not None
+
+
+def test_a_lockfile_that_is_not_text(here: Path) -> None:
+    (here / LOCK).write_bytes(b"\xff\xfe\x00")
+    assert codes(ask(local(here), here)[1]) == ["DC190"]
+
+
+def test_nothing_is_written_without_facts_or_room(here: Path) -> None:
+    text = locked(local(here), here)
+    put(here / "qa", {"adapter_config.json": b"{"})
+    assert codes(update(local(here), here / LOCK, upgrade=False, env={})) == ["DC203"]
+    assert (here / LOCK).read_text() == text
+    with pytest.raises(Stop, match="DC196"):
+        lockfile.write(here / "none" / LOCK, text)
+
+
+def test_a_crash_while_writing_leaves_the_old_file(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = locked(local(here), here)
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(Stop, match="DC196"):
+        lockfile.write(here / LOCK, "new")
+    assert (here / LOCK).read_text() == text
+    assert sorted(p.name for p in here.iterdir()) == [LOCK, "model", "qa"]
