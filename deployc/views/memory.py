@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import groupby
 from typing import Any
 
 from deployc.units import show_bytes, show_count
@@ -27,47 +28,53 @@ def sentence(document: Mapping[str, Any]) -> str:
     """Whether it fits, on what, with how much KV cache: in plain words."""
     memory, figures = document["prediction"]["memory"], document["prediction"]
     weights, budget, kept = (memory[key]["value"] for key in ("weights", "budget", "kv_cache"))
-    other = f"activations, graphs and the rest {show_bytes(budget - weights - kept)}"
+    other = f"what else it needs {show_bytes(budget - weights - kept)}"
     bill = f"Of the {show_bytes(budget)} that the engine may take, weights take {show_bytes(weights)} and {other}"
     if kept <= 0:
-        return f"{_what(document)} does not fit on {_where(document)}. {bill}: {show_bytes(-kept)} too much."
+        return f"{_what(document)} does not fit {_where(document)}. {bill}: {show_bytes(-kept)} too much."
     fits = "fits" if memory["kv_cache"]["low"] > 0 else "may just fit"
     per_token = show_bytes(figures["kv_bytes_per_token"]["value"])
     tokens = f"{show_count(figures['kv_cache_tokens']['value'])} KV tokens at {per_token} each"
     return (
-        f"{_what(document)} {fits} on {_where(document)}. {bill}; {show_bytes(kept)} are left: "
+        f"{_what(document)} {fits} {_where(document)}. {bill}; {show_bytes(kept)} are left: "
         f"{tokens}{_longest(document)}."
     )
 
 
 def bar(memory: Mapping[str, Any], columns: int, color: bool) -> str:
-    """The card from end to end: a cell for each equal share, the budget's end marked; nothing rounded up to be seen."""
-    total = memory["total"]["value"]
-    parts = [(max(0, memory[key]["value"]), mark, style) for key, _, mark, style in PARTS]
-    scale = max(total, sum(size for size, _, _ in parts))
-    cells = columns - 3  # two borders and the mark of the budget
-    out, used, filled = "", 0.0, 0
-    budget_at = round(memory["budget"]["value"] / scale * cells)
-    for size, mark, style in [*parts, (scale, FREE, "dim")]:
-        used = min(scale, used + size)
-        end = round(used / scale * cells)
-        before, after = max(0, min(end, budget_at) - filled), max(0, end - max(filled, budget_at))
-        out += paint(mark * before, style, color)
-        if filled <= budget_at <= end and BUDGET not in out:
-            out += paint(BUDGET, "doubt", color)
-        out += paint(mark * after, style, color)
-        filled = end
-    return f"│{out}│"
+    """The card from end to end, a cell for each equal share, the budget's end marked. Nothing is rounded up to be seen;
+    what does not fit reaches past the budget, and past the card's end the scale shrinks."""
+    parts = [(max(0, memory[key]["value"]), mark, style) for key, _, mark, style in _in_order(memory)]
+    scale = max(memory["total"]["value"], sum(size for size, _, _ in parts))
+    count = columns - 3  # two borders and the budget's mark
+    cells: list[tuple[str, str]] = []
+    used = 0.0
+    for size, mark, style in parts:
+        used += size
+        cells += [(mark, style)] * (round(used / scale * count) - len(cells))
+    cells += [(FREE, "dim")] * (count - len(cells))
+    cells.insert(round(memory["budget"]["value"] / scale * count), (BUDGET, "doubt"))
+    runs = ((mark, style, len(list(run))) for (mark, style), run in groupby(cells))
+    return "│" + "".join(paint(mark * length, style, color) for mark, style, length in runs) + "│"
+
+
+def _in_order(memory: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    """The parts from left to right; CUDA graphs last and named so where the engine leaves them out of its budget."""
+    inside = sum(memory[key]["value"] for key, *_ in PARTS if key != "cuda_graphs")
+    if inside + memory["cuda_graphs"]["value"] / 2 <= memory["budget"]["value"]:
+        return list(PARTS)
+    graphs = next(part for part in PARTS if part[0] == "cuda_graphs")
+    return [*(part for part in PARTS if part is not graphs), ("cuda_graphs", "graphs, outside it", *graphs[2:])]
 
 
 def bill(memory: Mapping[str, Any], columns: int, color: bool) -> list[str]:
-    """One row a part; then the budget and the card."""
-    rows = [(mark, style, name, memory[key]) for key, name, mark, style in PARTS]
-    rows += [(BUDGET, "doubt", "budget", memory["budget"]), ("│", "dim", "the card", memory["total"])]
+    """One row for each part that takes anything; then the budget and all of the card."""
+    rows = [(mark, style, name, memory[key]) for key, name, mark, style in _in_order(memory)]
+    rows += [(BUDGET, "doubt", "budget", memory["budget"]), ("│", "dim", "all of it", memory["total"])]
     return [
         line
         for mark, style, name, figure in rows
-        if name != "adapters" or figure["value"]
+        if figure["value"]
         for line in row(f"{paint(mark, style, color)} ", name, figure, show_bytes, columns)
     ]
 
@@ -98,16 +105,20 @@ def _what(document: Mapping[str, Any]) -> str:
     model = document["model"]
     if model["weights"] == "none":
         return f"FP16 (16-bit weights, {model['dtype']})" if model["dtype"] != "float32" else "FP32"
-    return "The checkpoint as it is" if model["weights"] == "checkpoint" else f"{model['weights'].upper()} (weights)"
+    return (
+        "The checkpoint as it is"
+        if model["weights"] == "checkpoint"
+        else f"{model['weights'].upper()} (quantized weights)"
+    )
 
 
 def _where(document: Mapping[str, Any]) -> str:
     hardware, total = document["hardware"], document["prediction"]["memory"]["total"]["value"]
     if not _on_gpu(document):
-        return f"this host's {show_bytes(total)}"
+        return f"in this host's {show_bytes(total)}"
     size = hardware["tensor_parallel_size"]
     card = f"{words.card_class(total)} ({hardware['gpus'][0]}, {show_bytes(total)} as CUDA shows it)"
-    return f"{card}" if size == 1 else f"{size} cards of {card}, each"
+    return f"on {card}" if size == 1 else f"on {size} cards of {card}, each"
 
 
 def _longest(document: Mapping[str, Any]) -> str:

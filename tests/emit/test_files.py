@@ -241,4 +241,4 @@ def test_golden_bundle(case: str, update: bool) -> None:
     """What is written for three configurations, as a person has read it."""
     for path, text in compiled(case).files.items():
         if path not in ("manifest.json", "health.py"):
-            assert_golden(Path(__file__).parent / "golden" / case / path, text, update)
+            assert_golden(Path(__file__).parent / "expect" / case / path, text, update)
