@@ -86,7 +86,7 @@ def _ask(
     try:
         connection.request(method, path, json.dumps(body) if body else None, headers)
         response = connection.getresponse()
-        text = response.read(2**20).decode(errors="replace")
+        text = response.read().decode(errors="replace")
     except (OSError, http.client.HTTPException) as failure:
         raise Unhealthy(f"{method} {endpoint.url}{path}: {failure or type(failure).__name__}") from failure
     finally:

@@ -141,4 +141,11 @@ def _write(state: State, receipt: Receipt) -> None:
 
 
 def _damaged(path: Path, why: str) -> Stop:
-    return Stop(error("DC630", "A state file is damaged", f"{path}: {why}", "apply again: a new entry is written"))
+    return Stop(
+        error(
+            "DC630",
+            "A state file is damaged",
+            f"{path}: {why}",
+            f"`deployc destroy` if it is what runs, then remove {path.parent} and apply again",
+        )
+    )

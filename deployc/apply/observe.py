@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from deployc.apply import history, process
+from deployc.apply import history, logfile, process
 from deployc.apply.health import live
 from deployc.apply.identity import alive, resident_bytes, session
-from deployc.apply.logfile import since_start
 from deployc.apply.state import Run, State, now
+from deployc.diagnostics import Stop, error
 from deployc.types.bundle import Bundle
 from deployc.types.plan import Observed
 
@@ -60,7 +61,19 @@ def status(state: State, *, timeout: float = 1.0) -> Status:
         resident_bytes=resident_bytes(living) if living else None,
         reason=reason,
         log=start.log,
-        log_tail=() if condition == "serving" else tuple(since_start(Path(start.log), 10)),
+        log_tail=() if condition == "serving" else tuple(logfile.since_start(Path(start.log), 10)),
+    )
+
+
+def logs(state: State, *, lines: int, follow: bool) -> Iterator[str]:
+    """The last lines of the log of what runs, or of what was applied last; followed until that has ended."""
+    run = process.running(state)
+    applied = history.entries(state)
+    if run is None and not applied:
+        raise Stop(error("DC647", "Nothing runs now", f"{state.path}: nothing was ever applied", "`deployc apply`"))
+    log = Path(history.start(state, run.entry if run else applied[-1]).log)
+    return (
+        logfile.follow(log, lines, lambda: not process.supervised(state)) if follow else iter(logfile.tail(log, lines))
     )
 
 

@@ -1,0 +1,36 @@
+"""`deployc destroy`: takes the deployment down on this host."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from deployc.cli import options, show
+from deployc.diagnostics import ExitCode
+
+
+def command(
+    file: options.File = options.DEFAULT_FILE,
+    purge: Annotated[bool, typer.Option("--purge", help="Remove history, logs and cache as well.")] = False,
+    yes: options.Yes = False,
+    no_color: options.NoColor = False,
+) -> int:
+    """Stop what runs and forget its secrets; history and logs stay. Example: deployc destroy --yes"""
+    import os
+
+    from deployc import pipeline
+    from deployc.apply import destroy, observe, state
+
+    analysis = pipeline.shape(file)
+    if analysis.deploy is None:
+        show.report(analysis.report, no_color=no_color)
+        return analysis.exit_code
+    name, place = analysis.deploy.name, state.locate(analysis.deploy, file.parent, os.environ)
+    if not yes:
+        runs = observe.status(place)
+        what = f"{name} ({runs.condition}{f', {runs.url}' if runs.url else ''})"
+        typer.confirm(f"Take down {what}{' and remove all that is kept of it' if purge else ''}?", abort=True, err=True)
+    stopped = destroy.destroy(place, purge=purge)
+    show.text(f"{name}: stopped {stopped.entry}" if stopped else f"{name}: nothing was running")
+    return ExitCode.OK
