@@ -70,9 +70,9 @@ class Switch:
         outcome: history.Outcome = "interrupted" if told.exit_code == ExitCode.INTERRUPTED else "failed"
         report = told.report
         try:
+            report.extend(self._put_back())  # first of all: a full disk may allow nothing after it
             if history.receipt(self.state, self.entry) is not None:
                 history.settle(self.state, self.entry, outcome, reason=str(told))
-            report.extend(self._put_back())
         except OSError as full:
             report.add(unusable(self.state.path, full))
         return Stop(report, told.exit_code)

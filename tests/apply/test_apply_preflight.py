@@ -93,6 +93,19 @@ def test_a_disk_that_fills_while_the_entry_is_written(bench: Bench, monkeypatch:
     assert codes == ["DC631", "DC645"]
 
 
+def test_a_disk_that_fills_after_the_old_engine_was_stopped(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = bench.apply(bench.bundle(OLD))
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device", str(bench.state.history))
+
+    monkeypatch.setattr(history, "settle", full)
+    with pytest.raises(Stop) as stop:
+        bench.apply(bench.bundle(NEW))
+    assert [d.code for d in stop.value.report] == ["DC631", "DC645"]
+    assert status(bench.state).entry == first.receipt.entry and status(bench.state).condition == "serving"
+
+
 def test_several_engines_are_not_supported_yet(bench: Bench) -> None:
     bundle = bench.bundle()
     (told,) = refused(bench, replace(bundle, launches=bundle.launches * 2)).report
