@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urljoin, urlsplit
 
@@ -94,16 +95,23 @@ def patiently(ask: Callable[[], T], patience: Patience) -> T:
     raise AssertionError("at least one attempt is made")
 
 
+@cache
+def _client() -> httpx.Client:
+    """One pool of connections: model and adapters often lie on one host. It takes no cookies from anyone."""
+    from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+    import httpx
+
+    return httpx.Client(follow_redirects=False, cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])))
+
+
 class Web:
     """Requests to one hub. `secrets` are headers that go to the endpoint's own origin and nowhere else."""
 
     def __init__(self, endpoint: str, repository: str, secrets: Mapping[str, str], patience: Patience) -> None:
-        import httpx
-
         self.endpoint, self.host, self.repository = endpoint, host_of(endpoint), repository
         self.patience = patience
         self._secrets = dict(secrets)
-        self._client = httpx.Client(timeout=patience.timeout, follow_redirects=False)
 
     def get(self, url: str, name: str, limit: int, span: tuple[int, int] | None = None) -> bytes:
         """The body of `url`, at most `limit` bytes; with `span` exactly its bytes [begin, end). Raises Fault."""
@@ -112,11 +120,11 @@ class Web:
     def _once(self, url: str, name: str, limit: int, span: tuple[int, int] | None) -> bytes:
         import httpx
 
-        host = host_of(url)
+        host, client, seconds = host_of(url), _client(), self.patience.timeout
         try:
             for _ in range(REDIRECTS + 1):
                 host = host_of(url)
-                with self._client.stream("GET", url, headers=self._headers(url, span)) as response:
+                with client.stream("GET", url, headers=self._headers(url, span), timeout=seconds) as response:
                     if not response.has_redirect_location:
                         return self._body(response, host, name, limit, span)
                     url = self._redirected(url, response.headers["Location"])

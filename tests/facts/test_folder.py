@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alone import stand_alone
 from small_models import CONFIG, adapter_files, adapter_tensors, deploy, model_files, put, safetensors
 
 from deployc.diagnostics import Report
@@ -14,7 +15,10 @@ from deployc.facts import resolve
 from deployc.facts.folder import Folder
 from deployc.types.facts import Facts
 
-pytestmark = pytest.mark.usefixtures("fixed")
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_alone(monkeypatch)
 
 
 def ask(here: Path, source: str = "./model", **options: Any) -> tuple[Facts | None, Report]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from alone import be_patient, stand_alone
 from loopback import COMMIT, Cdn, HubServer, ModelScopeServer, Reply, Server, html, serving
 from small_models import CONFIG, adapter_files, deploy, model_files
 
@@ -14,8 +15,12 @@ from deployc.diagnostics import Report
 from deployc.facts import resolve
 from deployc.types.facts import Facts
 
-pytestmark = pytest.mark.usefixtures("fixed")
 TOKEN = "hf_secret_0123456789"
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_alone(monkeypatch)
 
 
 def ask(server: Server, *, env: Mapping[str, str] | None = None, **model: Any) -> tuple[Facts | None, Report]:
@@ -152,6 +157,14 @@ def test_a_mirror_that_lists_names_only() -> None:
         assert "model.safetensors" in fault(mirror, "DC202")
 
 
+def test_cookies_are_not_taken() -> None:
+    server = HubServer({"org/small": model_files()})
+    with serving(server):
+        server.faults["config.json"] = [Reply(503, headers={"Set-Cookie": "session=abc; Path=/"})]
+        assert facts(server)
+    assert [s.headers.get("cookie") for s in server.seen if "/resolve/" in s.path] == [None] * 6
+
+
 def test_a_redirect_to_elsewhere_and_without_end() -> None:
     server = HubServer({"org/small": model_files()})
     with serving(server):
@@ -174,18 +187,18 @@ def test_busy_once_is_asked_again_busy_always_is_said(kind: type[HubServer | Mod
         assert "429" in fault(server, "DC217")
 
 
-@pytest.mark.usefixtures("hurried")
 @KINDS
 @pytest.mark.parametrize("where", ["models/org/small", "model.safetensors"])
-def test_slow(kind: type[HubServer | ModelScopeServer], where: str) -> None:
+def test_slow(kind: type[HubServer | ModelScopeServer], where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    be_patient(monkeypatch, timeout=0.2, whole=0.4)
     server = kind({"org/small": model_files()})
     with serving(server):
         server.faults[where] = [Reply(delay=0.35)] * 3
         assert "0.2 s" in fault(server, "DC215")
 
 
-@pytest.mark.usefixtures("hurried")
-def test_a_trickle_is_too_slow_as_well() -> None:
+def test_a_trickle_is_too_slow_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    be_patient(monkeypatch, timeout=0.2, whole=0.4)
     server = HubServer({"org/small": model_files()})
     with serving(server):
         server.faults["config.json"] = [Reply(body=b" " * 40, trickle=0.1)] * 3

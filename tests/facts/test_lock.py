@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alone import stand_alone
 from loopback import COMMIT, HubServer, serving
 from small_models import CONFIG, adapter_files, deploy, model_files, put
 
@@ -20,8 +21,20 @@ from deployc.facts.model import from_config
 from deployc.spec.deploy import Deploy, bind
 from deployc.types.facts import Facts, Flag, GpuFacts
 
-pytestmark = pytest.mark.usefixtures("fixed")
 LOCK = "deploy.lock"
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_alone(monkeypatch)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """A folder with a model and an adapter in it."""
+    put(tmp_path / "model", model_files())
+    put(tmp_path / "qa", adapter_files())
+    return tmp_path
 
 
 def local(here: Path, **options: Any) -> Deploy:

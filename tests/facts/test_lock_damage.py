@@ -8,14 +8,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_models import put
+from alone import stand_alone
+from small_models import adapter_files, model_files, put
 from test_lock import LOCK, ask, codes, local, locked
 
 from deployc.diagnostics import Stop
 from deployc.facts import lock as lockfile
 from deployc.facts import update
 
-pytestmark = pytest.mark.usefixtures("fixed")
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_alone(monkeypatch)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """A folder with a model and an adapter in it."""
+    put(tmp_path / "model", model_files())
+    put(tmp_path / "qa", adapter_files())
+    return tmp_path
 
 
 def damaged(change: Callable[[Any], Any]) -> Callable[[str], str]:

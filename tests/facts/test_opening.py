@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from alone import stand_alone
 from loopback import HubServer, ModelScopeServer, serving
 from small_models import model_files
 from test_hubs import facts, fault
@@ -10,7 +11,10 @@ from test_hubs import facts, fault
 from deployc.facts import web
 from deployc.facts.faults import Fault
 
-pytestmark = pytest.mark.usefixtures("fixed")
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_alone(monkeypatch)
 
 
 @pytest.mark.parametrize(
