@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from hypothesis import strategies as st
+
 from deployc.facts.architecture import architecture
 from deployc.facts.headers import INDEX
 from deployc.facts.shapes import shapes
@@ -20,6 +22,14 @@ CONFIG: dict[str, Any] = {
     "max_position_embeddings": 512, "tie_word_embeddings": False, "torch_dtype": "bfloat16", "rope_theta": 1e6,
     "use_sliding_window": False, "sliding_window": 4096,
 }  # fmt: skip
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 9) | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+"""Any JSON value, small ones more often."""
 
 
 def safetensors(tensors: Iterable[Tensor]) -> bytes:

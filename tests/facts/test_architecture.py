@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_models import CONFIG, model_files, put, safetensors, tensors_of
+from small_models import CONFIG, JSON, model_files, put, safetensors, tensors_of
 
 from deployc.facts.architecture import FAMILIES, architecture
 from deployc.facts.faults import Fault
@@ -145,11 +145,6 @@ def test_an_absent_window_of_mistral_is_its_class_default() -> None:
     assert architecture(mistral | {"sliding_window": None})
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 9) | st.integers() | st.floats() | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=6,
-)
 KEYS = [*CONFIG, "dtype", "head_dim", "attention_bias", "mlp_bias", "qkv_bias", "layer_types", "rope_scaling",
         "rope_parameters", "num_experts", "num_experts_per_tok", "moe_intermediate_size", "mlp_only_layers",
         "decoder_sparse_step", "shared_expert_intermediate_size", "quantization_config", "text_config"]  # fmt: skip

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_models import CONFIG, model_files, put, safetensors, tensors_of
+from hypothesis import given
+from hypothesis import strategies as st
+from small_models import CONFIG, JSON, model_files, put, safetensors, tensors_of
 
 from deployc.facts.faults import Fault
 from deployc.facts.folder import Folder
@@ -75,6 +77,22 @@ def test_each_damage_has_its_words(content: bytes, says: str) -> None:
     assert fault.value.diagnostic.code == "DC204"
     assert says in fault.value.diagnostic.detail
     assert fault.value.diagnostic.fix
+
+
+@given(st.binary(max_size=64), st.integers(0, 300), st.integers(0, 5))
+def test_any_bytes_are_a_fault_or_tensors(noise: bytes, at: int, cut: int) -> None:
+    good = safetensors(GOOD)
+    for content in (noise, good[:at] + noise + good[at + len(noise) :], good[: len(good) - cut]):
+        try:
+            assert all(len(tensor) == 3 for tensor in read(content))
+        except Fault as fault:
+            assert fault.diagnostic.code == "DC204"
+
+
+@given(st.fixed_dictionaries({"dtype": JSON, "shape": JSON, "data_offsets": JSON}))
+def test_any_entry_is_a_fault_or_a_tensor(entry: Any) -> None:
+    with pytest.raises(Fault):
+        read(with_header({"a": entry}, 3))
 
 
 def test_a_large_header_is_read_in_half_a_second() -> None:

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 from alone import stand_alone
-from small_models import adapter_files, model_files, put
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from small_models import JSON, adapter_files, model_files, put
 from test_lock import LOCK, ask, codes, local, locked
 
 from deployc.diagnostics import Stop
 from deployc.facts import lock as lockfile
-from deployc.facts import update
+from deployc.facts import resolve, update
 
 
 @pytest.fixture(autouse=True)
@@ -106,3 +108,39 @@ def test_a_crash_while_writing_leaves_the_old_file(here: Path, monkeypatch: pyte
         lockfile.write(here / LOCK, "new")
     assert (here / LOCK).read_text() == text
     assert sorted(p.name for p in here.iterdir()) == [LOCK, "model", "qa"]
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every path into a JSON value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [at, *(place for key, item in items for place in places(item, (*at, key)))]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
+@given(st.data())
+def test_a_lockfile_with_any_value_anywhere_is_read_or_told_of(here: Path, data: st.DataObject) -> None:
+    file = local(here)
+    value = json.loads(locked(file, here) if not (here / "good").exists() else (here / "good").read_text())
+    (here / "good").write_text(json.dumps(value))
+    *path, last = data.draw(st.sampled_from(places(value)[1:]))
+    inner = value
+    for key in path:
+        inner = inner[key]
+    inner[last] = data.draw(JSON)
+    (here / LOCK).write_text(json.dumps(value))
+    facts, report = ask(file, here, offline=True)
+    assert (facts is None) == bool(report.errors)
+    assert all(d.code in ("DC190", "DC191", "DC192") for d in report.errors)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.dictionaries(st.sampled_from(
+    ["peft_type", "r", "lora_alpha", "rank_pattern", "alpha_pattern", "target_modules", "base_model_name_or_path"]
+), JSON, min_size=1, max_size=2))  # fmt: skip
+def test_an_odd_adapter_config_is_told_of(here: Path, change: dict[str, Any]) -> None:
+    put(here / "qa", adapter_files(**change) if "r" not in change else adapter_files())
+    if "r" in change:
+        config = json.loads(adapter_files()["adapter_config.json"]) | change
+        (here / "qa" / "adapter_config.json").write_text(json.dumps(config))
+    facts, report = resolve(local(here), lock_path=None, offline=True, env={})
+    assert facts is not None or set(codes(report)) <= {"DC230", "DC231"}
