@@ -236,6 +236,16 @@ def test_the_health_script_waits_until_the_engine_answers(engine: tuple[str, lis
     assert subprocess.run([sys.executable, script, url, "20"], env=environment).returncode == 0
 
 
+def test_the_health_script_does_not_wait_for_an_engine_that_has_ended(tmp_path: Path) -> None:
+    script = tmp_path / "health.py"
+    script.write_text(compiled("gpu-merge").files["health.py"])
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    environment = {"PATH": os.environ["PATH"], "MAINPID": str(gone.pid)}
+    done = subprocess.run([sys.executable, script, "http://127.0.0.1:9/health", "60"], env=environment, timeout=20)
+    assert done.returncode == 1
+
+
 @pytest.mark.parametrize("case", GOLDEN)
 def test_golden_bundle(case: str, update: bool) -> None:
     """What is written for three configurations, as a person has read it."""
