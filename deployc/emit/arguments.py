@@ -29,8 +29,14 @@ def several(name: str, values: tuple[str, ...], because: str, reason: str = "") 
 
 
 def origin(deploy: Deploy, dotted: str) -> str:
-    """The `because` of a key: its line where the file has it, else "default"."""
+    """The `because` of a key: "deploy.yaml:31" where the file has it, else "default"."""
     return deploy.because(dotted) if deploy.written(dotted) else "default"
+
+
+def line_of(deploy: Deploy, *path: str) -> str:
+    """The `because` of a key that the file has, whatever characters (dots too) are in its name."""
+    at = deploy.at(path)
+    return f"{at.file}:{at.line}" if at else "default"
 
 
 def as_json(value: object) -> str:
@@ -51,7 +57,7 @@ def user_flags(deploy: Deploy, engine: EngineFacts, places: Placeholders) -> dic
     flags: dict[str, EngineFlag | None] = {}
     for written, setting in deploy.engine.args.items():
         name, value = _inverted(written, setting, engine) or (canonical_name(written, engine), setting)
-        flags[name] = _user_flag(name, value, deploy.because(f"engine.args.{written}"), engine, places)
+        flags[name] = _user_flag(name, value, line_of(deploy, "engine", "args", written), engine, places)
     return flags
 
 

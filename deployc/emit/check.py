@@ -45,16 +45,16 @@ def check(deploy: Deploy, facts: Facts, choices: Choices) -> Report:
 
 
 def _elsewhere(deploy: Deploy, facts: Facts) -> Iterator[Diagnostic]:
-    written = [(f"engine.args.{name}", canonical_name(name, facts.engine), ELSEWHERE) for name in deploy.engine.args]
-    written += [(f"engine.env.{name}", name, ELSEWHERE_ENV) for name in deploy.engine.env]
-    for dotted, name, owners in written:
+    written = [("args", key, canonical_name(key, facts.engine), ELSEWHERE) for key in deploy.engine.args]
+    written += [("env", key, key, ELSEWHERE_ENV) for key in deploy.engine.env]
+    for section, key, name, owners in written:
         if name in owners:
             yield error(
                 "DC612",
                 "this is set by another key of deploy.yaml",
-                f"`{dotted}` would stand beside `{owners[name]}`, and the two could disagree.",
+                f"`engine.{section}.{key}` would stand beside `{owners[name]}`, and the two could disagree.",
                 f"remove it and set `{owners[name]}`",
-                deploy.at(dotted),
+                deploy.at(("engine", section, key)),
             )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deployc.emit.arguments import origin
+from deployc.emit.arguments import line_of, origin
 from deployc.emit.source import Source
 from deployc.spec.deploy import Deploy
 from deployc.spec.serving import SecretRef
@@ -32,7 +32,7 @@ def variables(deploy: Deploy, choices: Choices, source: Source) -> dict[str, Cho
         else:
             ours["HF_ENDPOINT"] = Choice(deploy.model.endpoint, because, reason)
     written = {
-        name: Choice(value, deploy.because(f"engine.env.{name}"), "engine.env")
+        name: Choice(value, line_of(deploy, "engine", "env", name), "engine.env")
         for name, value in deploy.engine.env.items()
     }
     return ours | written

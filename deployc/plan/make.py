@@ -14,7 +14,7 @@ from deployc.types.bundle import Bundle
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts
 from deployc.types.plan import Observed, Plan, Step, Switch
-from deployc.types.prediction import Prediction
+from deployc.types.prediction import Prediction, SlaLine
 
 
 class Read(Protocol):
@@ -47,8 +47,6 @@ class Analysed(Protocol):
 
 def make(analysis: Analysed, observed: Observed) -> Plan:
     """The plan as far as the analysis came. `changes` is true unless the target is known to be as written."""
-    from deployc.rules import sla
-
     deploy, facts, prediction, bundle = analysis.deploy, analysis.facts, analysis.prediction, analysis.bundle
     taken: tuple[Step, ...] = ()
     over: Switch | None = None
@@ -63,10 +61,16 @@ def make(analysis: Analysed, observed: Observed) -> Plan:
         choices=analysis.choices,
         prediction=prediction,
         bundle=bundle,
-        sla=sla.lines(deploy, prediction) if deploy and prediction else (),
+        sla=_sla(deploy, prediction) if deploy and prediction else (),
         observed=observed,
         switch=over,
         steps=taken,
         report=analysis.report,
     )
     return Plan(made, taken, changes=any(step.action != "keep" for step in taken))
+
+
+def _sla(deploy: Deploy, prediction: Prediction) -> tuple[SlaLine, ...]:
+    from deployc.rules import sla
+
+    return sla.lines(deploy, prediction)

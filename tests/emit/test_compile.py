@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,9 +11,13 @@ from typing import Any
 
 import pytest
 from handmade import QWEN_ON_4090, choices, deploy_of, edited, engine_facts, facts, prediction
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
 
 from deployc.diagnostics import Report
 from deployc.emit import compile_bundle
+from deployc.spec.deploy import bind
 from deployc.types.bundle import Bundle
 from deployc.types.choices import Choice
 
@@ -20,17 +25,17 @@ SERVE = choices(adapter_mode=Choice("serve", "default", "served"))
 TWO = choices(replicas=Choice(2, "search", "faster"))
 
 
-def outcome(text: str = QWEN_ON_4090, **given: Any) -> tuple[Bundle | None, Report]:
+def outcome(text: str = QWEN_ON_4090, **values: Any) -> tuple[Bundle | None, Report]:
     return compile_bundle(
         deploy_of(text),
-        given.get("facts", facts()),
-        given.get("choices", choices()),
-        given.get("prediction", prediction()),
+        values.get("facts", facts()),
+        values.get("choices", choices()),
+        values.get("prediction", prediction()),
     )
 
 
-def compiled(text: str = QWEN_ON_4090, **given: Any) -> Bundle:
-    bundle, report = outcome(text, **given)
+def compiled(text: str = QWEN_ON_4090, **values: Any) -> Bundle:
+    bundle, report = outcome(text, **values)
     assert bundle is not None, report.diagnostics
     return bundle
 
@@ -135,6 +140,33 @@ def test_no_template_engine_for_a_digest() -> None:
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout == "False True\n"
+
+
+ANYTHING = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ANYTHING, ANYTHING, ANYTHING, ANYTHING, ANYTHING)
+def test_any_text_is_shipped_whole_or_refused_with_a_reason(
+    value: str, nested: str, model: str, secret: str, image: str
+) -> None:
+    """No text of the user's makes rendering fail: what a format cannot hold was refused before."""
+    values = yaml_map(QWEN_ON_4090)
+    values["model"]["source"] = model
+    values["engine"] |= {"env": {"A": value}, "args": {"seed": nested, "x": {nested: [value]}}, "image": image or None}
+    values["target"]["api_key"] = {"file": secret}
+    bundle, report = compile_bundle(bind(values, {}), facts(source=model), choices(), prediction())
+    if bundle is None:
+        assert {d.code for d in report.errors} == {"DC614"}
+        return
+    assert "manifest.json" in list(bundle.files)
+    assert nested in bundle.launches[0].argv
+    assert all(not re.search("[\x00-\x08\x0b-\x1f]", text) for text in bundle.files.values())
+
+
+def yaml_map(text: str) -> dict[str, Any]:
+    values: dict[str, Any] = YAML(typ="safe", pure=True).load(text)
+    return values
 
 
 def test_no_secret_value_and_no_path_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,6 +72,7 @@ def test_the_old_entrypoint_takes_the_model_as_a_flag() -> None:
         ("{allowed-origins: [a, b]}", ("--allowed-origins", '["a", "b"]')),
         ("{compilation-config: {mode: 3}}", ("--compilation-config", '{"mode": 3}')),
         ("{ssl-certfile: ./tls/cert.pem}", ("--ssl-certfile", "${DEPLOYC_FILE_0}")),
+        ("{compilation-config.mode: 3}", ("--compilation-config.mode", "3")),
         ("{seed: 0}", ("--seed", "0")),
     ],
 )
