@@ -247,8 +247,8 @@ def test_the_health_script_does_not_wait_for_an_engine_that_has_ended(tmp_path: 
 
 
 @pytest.mark.parametrize("case", GOLDEN)
-def test_golden_bundle(case: str, update: bool) -> None:
+def test_golden_bundle(case: str) -> None:
     """What is written for three configurations, as a person has read it."""
     for path, text in compiled(case).files.items():
         if path not in ("manifest.json", "health.py"):
-            assert_golden(Path(__file__).parent / "expect" / case / path, text, update)
+            assert_golden(Path(__file__).parent / "expect" / case / path, text)

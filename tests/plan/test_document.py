@@ -59,8 +59,8 @@ def whole() -> dict[str, Any]:
     )
 
 
-def test_golden_document(update: bool) -> None:
-    assert_golden(Path(__file__).parent / "expect" / "plan.json", json_text(whole()) + "\n", update)
+def test_golden_document() -> None:
+    assert_golden(Path(__file__).parent / "expect" / "plan.json", json_text(whole()) + "\n")
 
 
 def test_every_key_of_the_contract_is_there_in_its_order() -> None:

@@ -43,10 +43,10 @@ def report() -> Report:
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
-def test_golden_diagnostics(columns: int, update: bool) -> None:
+def test_golden_diagnostics(columns: int) -> None:
     shown = diagnostics(report(), width=columns)
     assert all(width(line) <= columns for line in shown.splitlines())
-    assert_golden(Path(__file__).parent / "expect" / f"diagnostics-{columns}.txt", shown, update)
+    assert_golden(Path(__file__).parent / "expect" / f"diagnostics-{columns}.txt", shown)
 
 
 def carets(shown: str) -> tuple[int, int]:

@@ -80,13 +80,13 @@ def golden(name: str) -> Path:
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
-def test_golden_plan(columns: int, update: bool) -> None:
+def test_golden_plan(columns: int) -> None:
     shown = text.plan(planned(), tight(), width=columns)
     assert all(width(line) <= columns for line in shown.splitlines())
-    assert_golden(golden(f"plan-{columns}"), shown, update)
+    assert_golden(golden(f"plan-{columns}"), shown)
 
 
-def test_golden_plan_on_a_cpu(update: bool) -> None:
+def test_golden_plan_on_a_cpu() -> None:
     """A bill without graphs, int8 weights, the engine already running as written."""
     figures = prediction(
         memory=memory(
@@ -98,7 +98,7 @@ def test_golden_plan_on_a_cpu(update: bool) -> None:
     made = planned(
         edited(QWEN_ON_4090, {"rtx-4090": "cpu"}), figures, facts=facts(card=gpu("cpu", 16)), choices=cpu_choices()
     )
-    assert_golden(golden("plan-cpu"), text.plan(made, Report(), file="x/deploy.yaml"), update)
+    assert_golden(golden("plan-cpu"), text.plan(made, Report(), file="x/deploy.yaml"))
 
 
 def test_it_says_that_fp16_fits_how_many_tokens_and_what_bounds_a_stream() -> None:
