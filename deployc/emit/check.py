@@ -63,16 +63,11 @@ def _names(deploy: Deploy, choices: Choices) -> Iterator[Diagnostic]:
         return
     taken = set(served_names(deploy, choices).value)
     for index, adapter in enumerate(deploy.adapters):
-        why = ""
         if adapter.name in taken:
-            why = f"Base model and adapter would both answer to {adapter.name!r}."
-        elif set(adapter.name) & set("=, "):
-            why = f"The engine reads `name=path`, so {adapter.name!r} cannot hold `=`, `,` or a space."
-        if why:
             yield error(
                 "DC613",
-                "an adapter cannot be served under this name",
-                why,
+                "base model and adapter have one name",
+                f"Both would answer to {adapter.name!r}.",
                 "rename the adapter, or set api.served_model_name for the base model",
                 deploy.at(f"adapters.{index}.name"),
             )
