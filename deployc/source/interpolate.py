@@ -16,7 +16,7 @@ SECRET_PLACES: tuple[Path, ...] = (("target", "api_key"), ("target", "hub_token"
 
 
 def interpolate(root: Node, env: Mapping[str, str], report: Report) -> dict[str, str]:
-    """Put variables in, in place. Returns the names used with the sha256 of each value; secrets are refused, unhashed."""
+    """Put variables in, in place. Returns the names used with the sha256 of each value; secrets are refused."""
     used: dict[str, str] = {}
     for path, node in walk(root):
         if isinstance(node, Scalar) and "${" in node.text and isinstance(node.value, str):

@@ -144,6 +144,7 @@ class _Builder:
             return self._map(node)
         if isinstance(node, SequenceNode):
             return Seq(self.span(node), [self.node(item) for item in node.value])
+        assert isinstance(node, ScalarNode)  # noqa: S101  (the parser's three kinds of node)
         return self._scalar(node)
 
     def _scalar(self, node: ScalarNode) -> Scalar:
