@@ -139,9 +139,14 @@ def observe(prediction: dict[str, Any]) -> None:
     )
     say(f"\n      {'':<22}{'predicted':>10}  {'band':<19}{'basis':<13}{'observed':>10}")
     for name, figure, seen, unit in rows:
-        value, low, high = (f"{figure[key] / unit:,.1f}" for key in ("value", "low", "high"))
-        say(f"      {name:<22}{value:>10}  {f'{low} to {high}':<19}{figure['basis']:<13}{seen / unit:>10,.1f}")
+        value, low, high = (_shown(figure[key], unit) for key in ("value", "low", "high"))
+        say(f"      {name:<22}{value:>10}  {f'{low} to {high}':<19}{figure['basis']:<13}{_shown(seen, unit):>10}")
     say("")
+
+
+def _shown(value: float | None, unit: int) -> str:
+    """A figure of the plan, or an observed one; null stands for one without bound."""
+    return "unbounded" if value is None else f"{value / unit:,.1f}"
 
 
 def _side_by_side(left: str, right: str, width: int = 35) -> None:

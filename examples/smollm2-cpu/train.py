@@ -20,8 +20,8 @@ BASE = "HuggingFaceTB/SmolLM2-135M-Instruct"  # what the folder holds; its path 
 
 
 def train(model_folder: Path, work: Path) -> Path:
-    """`work/adapter`: a peft LoRA adapter on every linear. Raises StepFailed where it learned too little."""
-    folder = work / "adapter"
+    """`work/velmora-t9`: a peft LoRA adapter on every linear. Raises StepFailed where it learned too little."""
+    folder = work / "velmora-t9"
     key = key_of(*(Path(__file__).with_name(name) for name in ("train.py", "product.py", "model.py")))
     if finished(folder, key):
         say(f"      is there: {folder}")

@@ -1,0 +1,96 @@
+"""Writes the deploy.lock of the examples whose model is not read from its source: `python examples/make_locks.py`.
+
+The model's facts follow from `written_by_hand/…/config.json`, and the lockfile says so; cards and engine come from the
+shipped profiles, as in `deployc lock`. The adapter is imaginary: its tensors are what its adapter_config.json implies.
+Run it again when a profile or an example changes; `--check` only compares.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from deployc import pipeline
+from deployc.diagnostics import Stop
+from deployc.facts import lock
+from deployc.facts.engine import engine
+from deployc.facts.gpu import devices
+from deployc.facts.model import from_config
+from deployc.spec.deploy import Deploy
+from deployc.types.facts import AdapterFacts, Facts, ModelFacts
+from deployc.types.groups import Tensor, compress, expand
+
+HERE = Path(__file__).resolve().parent
+WRITTEN = HERE / "written_by_hand"
+EXAMPLES = (
+    "qwen2.5-7b-lora-rtx4090/deploy.yaml",
+    "qwen2.5-7b-a100/deploy.yaml",
+    "qwen2.5-7b-4x4090d/deploy.yaml",
+    "qwen2.5-7b-4x4090d/deploy-replicas.yaml",
+)
+PROVENANCE = "written by hand from the public config.json of Qwen/Qwen2.5-7B-Instruct"
+
+
+def main() -> int:
+    """Write every lockfile, or with --check say which differ; 1 where one does or an example is wrong."""
+    check, wrong = "--check" in sys.argv[1:], 0
+    for name in EXAMPLES:
+        path = HERE / name
+        text = frozen(path)
+        target = pipeline.lock_path(path)
+        if not check:
+            lock.write(target, text)
+        elif not target.is_file() or target.read_text() != text:
+            sys.stderr.write(f"{target} is not what {Path(__file__).name} makes\n")
+            wrong = 1
+    return wrong
+
+
+def frozen(path: Path) -> str:
+    """The text of one example's lockfile. Raises Stop with what is wrong with the example."""
+    analysis = pipeline.shape(path, {})
+    deploy = analysis.deploy
+    if deploy is None or analysis.report.errors:
+        raise Stop(analysis.report)
+    model = _model(deploy)
+    adapters = tuple(_adapter(a.name, a.source, model) for a in deploy.adapters)
+    cards, said = devices(deploy, {})
+    version, also = engine(deploy)
+    said.extend(also)
+    if cards is None or version is None or said.errors:
+        raise Stop(said)
+    return lock.freeze(deploy, Facts(model, adapters, cards, version, locked=True))
+
+
+def _model(deploy: Deploy) -> ModelFacts:
+    source = deploy.model.source
+    config = _json(WRITTEN / source.rpartition("/")[2].lower() / "config.json")
+    return from_config(config, source=source, hub=deploy.model.hub, provenance=PROVENANCE, chat_template=True)
+
+
+def _adapter(name: str, source: str, model: ModelFacts) -> AdapterFacts:
+    """LoRA pairs as peft saves them: A [r, in] and B [out, r] in float32 for every linear [out, in] that is named."""
+    config = _json(WRITTEN / name / "adapter_config.json")
+    rank, targets = config["r"], config["target_modules"]
+    tensors: list[Tensor] = []
+    for group in model.tensors:
+        for tensor in expand(group):
+            module = tensor.removesuffix(".weight")
+            if tensor.endswith(".weight") and module.rpartition(".")[2] in targets:
+                rows, columns = group.shape
+                tensors.append((f"base_model.model.{module}.lora_A.weight", "F32", (rank, columns)))
+                tensors.append((f"base_model.model.{module}.lora_B.weight", "F32", (rows, rank)))
+    base = config["base_model_name_or_path"]
+    return AdapterFacts(name, source, None, config, rank, base, tuple(sorted(targets)), compress(tensors), files={})
+
+
+def _json(path: Path) -> Mapping[str, Any]:
+    value: Mapping[str, Any] = json.loads(path.read_text())
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())
