@@ -1,0 +1,75 @@
+"""The engine's facts: the catalogue file of exactly the version that deploy.yaml names; no nearby one stands in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deployc.data import profiles
+from deployc.diagnostics import Report, error
+from deployc.types.facts import EngineFacts, Flag
+
+if TYPE_CHECKING:
+    from deployc.spec.deploy import Deploy
+
+_TUPLES = ("batch_defaults", "moe_exceptions", "compute_capabilities")
+
+
+def engine(deploy: Deploy) -> tuple[EngineFacts | None, Report]:
+    """Flags and behaviours of `engine.version`. DC550: the version is not in the catalogue. DC551: a damaged file."""
+    version = deploy.engine.version
+    path = _folder() / f"vllm-{version}.json"
+    known = versions()
+    if version not in known:
+        detail = (
+            f"There is no catalogue of vllm {version}; its flags and defaults are not those of another version, "
+            f"and none is guessed. Known: {', '.join(known)}."
+        )
+        fix = f"Name a known version, or read this one's own sources: `python -m deployc.facts.catalogue {version}`."
+        if version.removeprefix("v") in known:
+            fix = f"Write it without the v: {version.removeprefix('v')}."
+        at = deploy.at("engine.version")
+        return None, Report([error("DC550", "the engine's version is not in the catalogue", detail, fix, at)])
+    try:
+        return load(path), Report()
+    except (OSError, ValueError, KeyError, TypeError) as wrong:
+        detail = f"{path}: {type(wrong).__name__}: {wrong}."
+        fix = f"Write it anew: `python -m deployc.facts.catalogue {version}`, or install deployc again."
+        return None, Report([error("DC551", "the engine's catalogue is damaged", detail, fix)])
+
+
+def versions() -> tuple[str, ...]:
+    """Versions with a catalogue, oldest first."""
+    found = (path.stem.removeprefix("vllm-") for path in _folder().glob("vllm-*.json"))
+    return tuple(sorted(found, key=lambda v: [int(n) if n.isdigit() else 0 for n in v.split(".")]))
+
+
+def load(path: Path) -> EngineFacts:
+    """The facts of one catalogue file. Raises OSError, ValueError, KeyError or TypeError where it is no such file."""
+    read = json.loads(path.read_bytes())
+    values: dict[str, Any] = {name: entry["value"] for name, entry in read["behaviour"].items()}
+    values |= {name: tuple(values[name]) for name in _TUPLES if name in values}
+    return EngineFacts(
+        name=read["name"],
+        version=read["version"],
+        flags={flag["name"]: _flag(flag) for flag in read["flags"]},
+        image=f"vllm/vllm-openai:v{read['version']}",
+        source=read["source"],
+        **values,
+    )
+
+
+def _flag(read: dict[str, Any]) -> Flag:
+    return Flag(
+        read["name"],
+        read["type"],
+        tuple(read.get("choices", ())),
+        read.get("default"),
+        tuple(read.get("aliases", ())),
+        read.get("deprecated", ""),
+    )
+
+
+def _folder() -> Path:
+    return profiles() / "engines"
