@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,6 +69,7 @@ def compile(path: Path | str, *, offline: bool = False, env: Mapping[str, str] |
     from deployc.choose import decide
     from deployc.emit import compile_bundle
     from deployc.facts import resolve
+    from deployc.facts.calibration import calibration
     from deployc.rules import accept, judge
 
     env = os.environ if env is None else env
@@ -80,6 +81,7 @@ def compile(path: Path | str, *, offline: bool = False, env: Mapping[str, str] |
     analysis.report.extend(report)
     if analysis.facts is None:
         return analysis
+    analysis.facts = replace(analysis.facts, calibration=calibration())
     analysis.choices, analysis.prediction, report = decide(deploy, analysis.facts)
     analysis.report.extend(report)
     if analysis.choices is None or analysis.prediction is None:

@@ -67,7 +67,11 @@ def test_imports_go_upwards_only(path: Path) -> None:
 @pytest.mark.parametrize("path", [p for p in MODULES if room(p) in PURE], ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_pure_stages_reach_for_nothing_outside(path: Path) -> None:
     assert not {m.split(".")[0] for m, _ in imports(path)} & EDGE
-    calls = {n.func.id for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    calls = {
+        n.func.id
+        for n in ast.walk(ast.parse(path.read_text()))
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+    }
     assert not calls & {"open", "print", "input", "exit"}
 
 
@@ -84,7 +88,11 @@ def test_only_the_command_line_prints_or_exits() -> None:
     for path in MODULES:
         if room(path) in ("cli",) or path.parts[-2:] in WORKER:
             continue
-        calls = {n.func.id for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+        calls = {
+            n.func.id
+            for n in ast.walk(ast.parse(path.read_text()))
+            if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+        }
         assert "print" not in calls, f"{path} prints"
 
 
@@ -100,8 +108,14 @@ def test_one_summary_a_code() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and len(node.args) >= 2:
                 code, summary = node.args[0], node.args[1]
-                if isinstance(code, ast.Constant) and isinstance(code.value, str) and re.fullmatch(r"DC\d{3}", code.value):
-                    assert isinstance(summary, ast.Constant), f"{path.name}: the summary of {code.value} is not constant"
+                if (
+                    isinstance(code, ast.Constant)
+                    and isinstance(code.value, str)
+                    and re.fullmatch(r"DC\d{3}", code.value)
+                ):
+                    assert isinstance(summary, ast.Constant), (
+                        f"{path.name}: the summary of {code.value} is not constant"
+                    )
                     summaries[code.value].add(str(summary.value))
     assert summaries
     assert {c: s for c, s in summaries.items() if len(s) > 1} == {}

@@ -44,19 +44,11 @@ def as_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
 
 
-def canonical_name(written: str, engine: EngineFacts) -> str:
-    """`max_num_seqs`, `--max-num-seqs` and an alias of the catalogue are one flag: "max-num-seqs"."""
-    name = written.lstrip("-").replace("_", "-")
-    if name in engine.flags:
-        return name
-    return next((known.name for known in engine.flags.values() if name in known.aliases), name)
-
-
 def user_flags(deploy: Deploy, engine: EngineFacts, places: Placeholders) -> dict[str, EngineFlag | None]:
     """`engine.args` by canonical name, in the order written; None = the user wants the flag left out."""
     flags: dict[str, EngineFlag | None] = {}
     for written, setting in deploy.engine.args.items():
-        name, value = _inverted(written, setting, engine) or (canonical_name(written, engine), setting)
+        name, value = _inverted(written, setting, engine) or (engine.canonical(written), setting)
         flags[name] = _user_flag(name, value, line_of(deploy, "engine", "args", written), engine, places)
     return flags
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from deployc.diagnostics import Diagnostic, Report, Span, error, warning
 from deployc.emit import quote
-from deployc.emit.arguments import canonical_name
 from deployc.emit.flags import served_names
 from deployc.emit.launch import devices
 from deployc.spec.deploy import Deploy
@@ -45,7 +44,7 @@ def check(deploy: Deploy, facts: Facts, choices: Choices) -> Report:
 
 
 def _elsewhere(deploy: Deploy, facts: Facts) -> Iterator[Diagnostic]:
-    written = [("args", key, canonical_name(key, facts.engine), ELSEWHERE) for key in deploy.engine.args]
+    written = [("args", key, facts.engine.canonical(key), ELSEWHERE) for key in deploy.engine.args]
     written += [("env", key, key, ELSEWHERE_ENV) for key in deploy.engine.env]
     for section, key, name, owners in written:
         if name in owners:

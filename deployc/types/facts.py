@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from deployc.types.calibration import Calibration
+
 DTYPE_BYTES: Mapping[str, float] = {
     "F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2, "U16": 2,
     "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1, "I8": 1, "U8": 1, "BOOL": 1, "F4": 0.5, "F6_E2M3": 0.75, "F6_E3M2": 0.75,
@@ -135,7 +137,8 @@ class Flag:
     type: str  # "int" | "float" | "str" | "bool" | "json" | "list" | "size" ("16k", "1M" accepted)
     choices: tuple[str, ...] = ()
     default: str | None = None
-    aliases: tuple[str, ...] = ()  # other spellings, e.g. "tp"
+    aliases: tuple[str, ...] = ()  # other spellings, e.g. "tp"; "no-enable-lora" where a boolean has its `--no-` twin
+    deprecated: str = ""  # what the engine says of its going; "" = it stays
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,22 @@ class EngineFacts:
     entrypoint: str  # "vllm serve" | "python -m …"
     source: str
 
+    def canonical(self, written: str) -> str:
+        """`max_num_seqs`, `--max-num-seqs` and an alias of the catalogue are one flag: "max-num-seqs"."""
+        name = written.lstrip("-").replace("_", "-")
+        if name in self.flags:
+            return name
+        return next((known.name for known in self.flags.values() if name in known.aliases), name)
+    moe_model_runner: str = ""  # the default runner of mixture-of-experts models; "" = model_runner
+    moe_graphs_in_budget: bool | None = None  # of that runner; None = graphs_in_budget
+    moe_exceptions: tuple[str, ...] = ()  # architectures with experts that run on `model_runner` all the same
+    block_size: int | None = None  # tokens of a KV block on CUDA
+    cpu: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # the CPU backend: block_size, dtypes, kv_space_unit, kv_space_unset
+    rope_key: str = ""  # of rotary scaling in --hf-overrides: "rope_parameters" | "rope_scaling"
+    compute_capabilities: tuple[str, ...] = ()  # that the image is built for, "8.9" …; empty = not known
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -164,6 +183,7 @@ class Facts:
     devices: tuple[GpuFacts, ...]
     engine: EngineFacts
     locked: bool  # all of it came from deploy.lock or local folders
+    calibration: Calibration = Calibration({})  # the cost model's constants: tool data, in no lockfile
 
     @property
     def smallest(self) -> GpuFacts:

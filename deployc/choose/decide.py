@@ -1,0 +1,122 @@
+"""The order of decisions: formats, then how many cards an engine takes, then sizes within the memory that is left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import takewhile
+
+from deployc.choose import format as form
+from deployc.choose import sizes
+from deployc.choose.written import written_count, written_switch
+from deployc.cost import predict
+from deployc.cost.memory import memory
+from deployc.cost.predict import mean_request
+from deployc.diagnostics import Report
+from deployc.spec.deploy import Deploy
+from deployc.types.choices import Choice, Choices
+from deployc.types.facts import Facts
+from deployc.types.prediction import Prediction
+
+INT8_BEFORE = (10, 0)
+"""W8A8 int8 has no kernel from this compute capability on (Blackwell): vllm, compressed_tensors_w8a8_int8."""
+
+
+def decide(deploy: Deploy, facts: Facts) -> tuple[Choices | None, Prediction | None, Report]:
+    """A full configuration, even where nothing fits: then the rules say why, with figures."""
+    choices = _spread(deploy, facts)
+    return choices, predict(deploy, facts, choices), Report()
+
+
+def _spread(deploy: Deploy, facts: Facts) -> Choices:
+    """Weights and tensor_parallel_size together: the plainest weights on the fewest cards that do."""
+    drafts = [
+        _sized(deploy, facts, weights, tensor_parallel)
+        for weights in _weights(deploy, facts)
+        for tensor_parallel in _tensor_parallel(deploy, facts)
+    ]
+    return next((draft for draft in drafts if _fits(deploy, facts, draft)), drafts[-1])
+
+
+def _weights(deploy: Deploy, facts: Facts) -> list[Choice[str]]:
+    asked = deploy.quantization.weights
+    if asked != "auto":
+        because = deploy.because("quantization.weights") if deploy.written("quantization.weights") else "default"
+        return [Choice(asked, because, "as written" if because != "default" else "weights stay as they are")]
+    if "quantization_config" in facts.model.config:
+        return [Choice("checkpoint", "search", "the checkpoint is quantized already")]
+    options = [Choice("none", "search", "16-bit weights fit")]
+    capability = facts.smallest.compute_capability
+    if capability is None or capability < INT8_BEFORE:
+        options.append(Choice("int8", "search", "16-bit weights do not leave room for the load; int8 ones do"))
+    return options
+
+
+def _tensor_parallel(deploy: Deploy, facts: Facts) -> list[Choice[int]]:
+    asked = deploy.engine.parallel.tensor
+    if asked != "auto":
+        return [Choice(asked, deploy.because("engine.parallel.tensor"), "as written")]
+    written = written_count(deploy, facts, "tensor-parallel-size")
+    if written is not None:
+        return [written]
+    count, heads = len(facts.devices), facts.model.architecture.heads
+    asked_replicas = deploy.engine.parallel.replicas
+    cards = count // asked_replicas if asked_replicas != "auto" else count
+    sizes_ = takewhile(lambda size: size <= max(1, cards), (2**n for n in range(12)))
+    return [
+        Choice(size, "search", "one card holds the model" if size == 1 else f"fewer than {size} cards do not hold it")
+        for size in sizes_
+        if heads % size == 0
+    ]
+
+
+def _sized(deploy: Deploy, facts: Facts, weights: Choice[str], tensor_parallel: Choice[int]) -> Choices:
+    replicas = _replicas(deploy, facts, tensor_parallel.value)
+    serves = form.adapter_mode(deploy).value == "serve" and facts.adapters
+    draft = Choices(
+        weights=weights,
+        dtype=form.dtype(deploy, facts),
+        adapter_mode=form.adapter_mode(deploy),
+        kv_cache_dtype=form.kv_cache_dtype(deploy, facts),
+        tensor_parallel_size=tensor_parallel,
+        replicas=replicas,
+        max_model_len=sizes.wanted_length(deploy, facts),
+        max_num_seqs=sizes.max_num_seqs(deploy, facts, replicas.value),
+        max_num_batched_tokens=sizes.max_num_batched_tokens(deploy, facts),
+        gpu_memory_utilization=sizes.gpu_memory_utilization(deploy, facts),
+        enforce_eager=written_switch(deploy, facts, "enforce-eager", False, "graphs make decode faster"),
+        enable_prefix_caching=written_switch(deploy, facts, "enable-prefix-caching", True, "equal prefixes are kept"),
+        max_lora_rank=form.max_lora_rank(deploy, facts) if serves else None,
+        max_loras=form.max_loras(deploy, facts) if serves else None,
+    )
+    draft = replace(draft, cpu_kv_cache_bytes=sizes.cpu_kv_cache(deploy, facts, draft))
+    draft = replace(draft, max_num_seqs=sizes.max_num_seqs(deploy, facts, replicas.value, draft))
+    draft = replace(draft, max_model_len=sizes.fitted_length(deploy, facts, draft))
+    return _coherent(draft)
+
+
+def _coherent(draft: Choices) -> Choices:
+    """The engine refuses fewer tokens than sequences in a step."""
+    tokens, seqs = draft.max_num_batched_tokens, draft.max_num_seqs
+    if tokens.value >= seqs.value or tokens.because != "default":
+        return draft
+    return replace(
+        draft, max_num_batched_tokens=Choice(seqs.value, seqs.because, "at least a token for each sequence of a step")
+    )
+
+
+def _replicas(deploy: Deploy, facts: Facts, tensor_parallel_size: int) -> Choice[int]:
+    asked = deploy.engine.parallel.replicas
+    if asked != "auto":
+        return Choice(asked, deploy.because("engine.parallel.replicas"), "as written")
+    count = max(1, len(facts.devices) // tensor_parallel_size)
+    reason = f"{len(facts.devices)} cards, {tensor_parallel_size} an engine"
+    return Choice(count, "default", reason)
+
+
+def _fits(deploy: Deploy, facts: Facts, choices: Choices) -> bool:
+    """Whether the engine would start and hold one request of max_model_len and the mean load."""
+    bill, cache = memory(deploy, facts, choices)
+    flight = deploy.workload.concurrency or 1
+    request = mean_request(deploy)
+    needed = min(flight, choices.max_num_seqs.value) * (request.input_tokens + request.output_tokens)
+    return bill.kv_cache.value > 0 and cache.concurrency.value >= 1 and cache.usable.value >= needed

@@ -1,0 +1,68 @@
+"""What the artifact holds: adapters merged or served, weights and KV cache by type."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from deployc.choose.written import written_count, written_flag
+from deployc.cost.overhead import lora_rank
+from deployc.spec.deploy import Deploy
+from deployc.types.choices import Choice
+from deployc.types.facts import Facts
+
+BF16_SINCE = (8, 0)
+"""Compute capability from which bf16 is native: vllm/platforms/cuda.py, supported_dtypes."""
+
+
+def adapter_mode(deploy: Deploy) -> Choice[Literal["none", "merge", "serve"]]:
+    """One adapter is merged, several are served, unless the file says otherwise."""
+    if not deploy.adapters:
+        return Choice("none", "default", "no adapter")
+    for index, adapter in enumerate(deploy.adapters):
+        if adapter.mode is not None:
+            return Choice(adapter.mode, deploy.because(f"adapters.{index}.mode"), "as written")
+    if len(deploy.adapters) == 1:
+        return Choice("merge", "default", "one adapter: merged, it costs nothing at run time")
+    return Choice("serve", "default", "several adapters: each is served under its own name")
+
+
+def dtype(deploy: Deploy, facts: Facts) -> Choice[str]:
+    """The checkpoint's type where the card has it."""
+    if deploy.model.dtype != "auto":
+        return Choice(deploy.model.dtype, deploy.because("model.dtype"), "as written")
+    found = written_flag(deploy, facts, "dtype")
+    if found is not None and found[0] in ("bfloat16", "float16", "half"):
+        return Choice("float16" if found[0] == "half" else found[0], found[1], "engine.args")
+    own = facts.model.architecture.dtype
+    capability = facts.smallest.compute_capability
+    if capability is not None and capability < BF16_SINCE and own != "float16":
+        return Choice("float16", "DC252", f"compute capability {capability[0]}.{capability[1]} has no bf16")
+    if own == "float32":
+        return Choice("bfloat16", "default", "the checkpoint is 32 bit; it is served in 16")
+    return Choice(own, "default", "the checkpoint's own type")
+
+
+def kv_cache_dtype(deploy: Deploy, facts: Facts) -> Choice[str]:
+    """The model's type unless the file asks for fp8."""
+    if deploy.quantization.kv_cache != "auto":
+        return Choice(deploy.quantization.kv_cache, deploy.because("quantization.kv_cache"), "as written")
+    found = written_flag(deploy, facts, "kv-cache-dtype")
+    if found is not None:
+        return Choice(str(found[0]), found[1], "engine.args")
+    return Choice("auto", "default", "the model's own type")
+
+
+def max_loras(deploy: Deploy, facts: Facts) -> Choice[int]:
+    """Slots for unmerged adapters: one for each."""
+    return written_count(deploy, facts, "max-loras") or Choice(
+        len(deploy.adapters), "default", "a slot for each adapter, so that none waits for another"
+    )
+
+
+def max_lora_rank(deploy: Deploy, facts: Facts) -> Choice[int]:
+    """The smallest step of the engine's ladder that holds every adapter's rank; the rank itself where none does."""
+    written = written_count(deploy, facts, "max-lora-rank")
+    highest = max(adapter.rank for adapter in facts.adapters)
+    return written or Choice(
+        lora_rank(highest) or highest, "default", f"the largest rank among the adapters is {highest}"
+    )

@@ -1,0 +1,135 @@
+"""How much at once: context, sequences, tokens of a batch, share of the card."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from deployc import units
+from deployc.choose.written import written_count, written_flag
+from deployc.cost import kv_cache
+from deployc.cost.memory import block_size, memory, token_bytes
+from deployc.cost.predict import mean_request
+from deployc.spec.deploy import Deploy
+from deployc.types.choices import Choice, Choices
+from deployc.types.facts import Facts
+
+GIB = 2**30
+
+
+def positions(deploy: Deploy, facts: Facts) -> int:
+    """The longest context that the model's positions allow, with `model.context` applied."""
+    own = facts.model.architecture.max_position_embeddings
+    context = deploy.model.context
+    if context is None:
+        return own
+    original = int(facts.model.architecture.rope.get("original_max_position_embeddings") or own)
+    return int(original * context.factor)
+
+
+def wanted_length(deploy: Deploy, facts: Facts) -> Choice[int]:
+    """max_model_len before memory is looked at."""
+    written = written_count(deploy, facts, "max-model-len")
+    if written is not None:
+        return written
+    if deploy.workload.max_context is not None:
+        return Choice(deploy.workload.max_context, deploy.because("workload.max_context"), "as written")
+    return Choice(positions(deploy, facts), "default", "the model's own limit")
+
+
+def fitted_length(deploy: Deploy, facts: Facts, choices: Choices) -> Choice[int]:
+    """max_model_len, lowered to the longest of which `sla.full_length_requests` fit, where the file leaves it open."""
+    choice = choices.max_model_len
+    if choice.because != "default":
+        return choice
+    requests = deploy.sla.full_length_requests or 1
+    left = memory(deploy, facts, choices)[0].kv_cache
+    size, block = token_bytes(facts, choices), block_size(facts)
+    fits = next((n for n in (kv_cache.longest(b, size, block, requests) for b in (left.low, left.value)) if n), 0)
+    if fits == 0 or fits >= choice.value:
+        return choice
+    many = f"{requests} requests" if requests > 1 else "one request"
+    reason = f"the longest of which {many} fit; the model's own limit is {units.show_count(choice.value)}"
+    return Choice(fits, "DC302", reason)
+
+
+def max_num_batched_tokens(deploy: Deploy, facts: Facts) -> Choice[int]:
+    """Tokens of one step: the engine's own default for this card, written out."""
+    written = written_count(deploy, facts, "max-num-batched-tokens")
+    if written is not None:
+        return written
+    tokens, _ = batch_defaults(facts)
+    return Choice(tokens, "default", "the engine's default for this card")
+
+
+def max_num_seqs(deploy: Deploy, facts: Facts, replicas: int, choices: Choices | None = None) -> Choice[int]:
+    """Sequences at once: as many as the load has in flight; under an open loop what the KV cache holds."""
+    written = written_count(deploy, facts, "max-num-seqs")
+    if written is not None:
+        return written
+    if deploy.workload.concurrency is not None:
+        share = math.ceil(deploy.workload.concurrency / replicas)
+        return Choice(share, deploy.because("workload.concurrency"), "as many as are in flight on one engine")
+    _, seqs = batch_defaults(facts)
+    if choices is None:
+        return Choice(seqs, "default", "the engine's default for this card")
+    request = mean_request(deploy)
+    usable = memory(deploy, facts, choices)[1].usable.value
+    fit = max(1, int(usable // (request.input_tokens + request.output_tokens)))
+    if fit >= seqs:
+        return Choice(seqs, "default", "the engine's default for this card")
+    return Choice(fit, "search", "more mean requests than these do not fit into the KV cache")
+
+
+def gpu_memory_utilization(deploy: Deploy, facts: Facts) -> Choice[float]:
+    """The engine's default, lowered where others hold memory: its start check wants free >= ceil(total x share)."""
+    asked = deploy.engine.gpu_memory_utilization
+    if asked != "auto":
+        return Choice(asked, deploy.because("engine.gpu_memory_utilization"), "as written")
+    found = written_flag(deploy, facts, "gpu-memory-utilization")
+    if found is not None and isinstance(found[0], int | float) and not isinstance(found[0], bool):
+        return Choice(float(found[0]), found[1], "engine.args")
+    default = facts.engine.gpu_memory_utilization
+    held = max((held_by_others(deploy, d.used) / d.memory.value for d in facts.devices), default=0.0)
+    highest = math.floor((1 - held - 0.005) * 100) / 100 if held else default
+    if highest < default:
+        held_bytes = held * facts.smallest.memory.value
+        return Choice(max(highest, 0.01), "DC303", f"others hold {units.show_bytes(held_bytes)} of the card")
+    return Choice(default, "default", "the engine's default")
+
+
+def held_by_others(deploy: Deploy, used: int) -> int:
+    """Bytes of a card that are not to be had: reserved by the file, or seen in use, whichever is more."""
+    return max(deploy.hardware.reserved_memory, used)
+
+
+def cpu_kv_cache(deploy: Deploy, facts: Facts, choices: Choices) -> Choice[int] | None:
+    """The CPU engine's pool in bytes, whole GiB: what the load needs, within what the host leaves."""
+    if facts.smallest.name != "cpu":
+        return None
+    written = deploy.engine.env.get("VLLM_CPU_KVCACHE_SPACE")
+    if written is not None and written.strip().isdigit():
+        at = deploy.because("engine.env.VLLM_CPU_KVCACHE_SPACE")
+        return Choice(int(written) * GIB, at, "as written")
+    request, size = mean_request(deploy), token_bytes(facts, choices)
+    flight = deploy.workload.concurrency or choices.max_num_seqs.value
+    tokens = max(
+        flight * (request.long_input + request.long_output),
+        choices.max_model_len.value * (deploy.sla.full_length_requests or 1),
+    )
+    bill = memory(deploy, facts, replace(choices, cpu_kv_cache_bytes=Choice(0, "default")))[0]
+    left = bill.total.value - bill.weights.value - bill.activations.value - bill.non_torch.value
+    needed = math.ceil((tokens + kv_cache.CPU_BLOCK) * size / GIB)
+    space = max(1, min(needed, int(left // GIB)))
+    return Choice(space * GIB, "search", f"{space} GiB hold the {units.show_count(tokens)} tokens of the load")
+
+
+def batch_defaults(facts: Facts) -> tuple[int, int]:
+    """max_num_batched_tokens and max_num_seqs that this version takes for this card: the first rule that applies."""
+    card = facts.smallest
+    for rule in facts.engine.batch_defaults:
+        if rule.get("device", "gpu") != ("cpu" if card.name == "cpu" else "gpu"):
+            continue
+        if card.memory.value >= rule.get("min_memory", 0) and not card.name.startswith(tuple(rule.get("not_gpu", ()))):
+            return int(rule["tokens"]), int(rule["seqs"])
+    return 2048, 256

@@ -1,0 +1,122 @@
+"""The bill of memory of the fullest card, and what is left for the KV cache.
+
+GPU: KV = total x utilization - weights - activation peak - non-torch (- graphs, where that version counts them);
+vllm/v1/worker/gpu_worker.py, determine_available_memory. CPU: the pool has a size of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from deployc.cost import kv_cache, overhead
+from deployc.cost.weights import weight_bytes
+from deployc.spec.deploy import Deploy
+from deployc.types.choices import Choices
+from deployc.types.facts import Facts
+from deployc.types.figure import Figure, exact, weakest
+from deployc.types.prediction import Memory
+
+
+@dataclass(frozen=True, slots=True)
+class KvCache:
+    """What fits: tokens as logged, usable tokens, requests of max_model_len, bytes of one token over all cards."""
+
+    tokens: Figure
+    usable: Figure
+    concurrency: Figure
+    bytes_per_token: Figure
+
+
+def memory(deploy: Deploy, facts: Facts, choices: Choices) -> tuple[Memory, KvCache]:
+    """Memory and KV cache of one engine under these choices."""
+    bill = _cpu_bill(deploy, facts, choices) if facts.smallest.name == "cpu" else _gpu_bill(deploy, facts, choices)
+    return bill, kv(facts, choices, bill.kv_cache)
+
+
+def kv(facts: Facts, choices: Choices, left: Figure) -> KvCache:
+    """Tokens and requests that fit into `left` bytes a card."""
+    size, block, length = token_bytes(facts, choices), block_size(facts), choices.max_model_len.value
+
+    def figure(count: Callable[[float, int, int], float], unit: str) -> Figure:
+        low, value, high = (count(b, size, block) for b in (left.low, left.value, left.high))
+        return Figure(value, low, high, unit, left.basis)
+
+    return KvCache(
+        figure(kv_cache.logged_tokens, "tokens"),
+        figure(kv_cache.usable_tokens, "tokens"),
+        figure(lambda room, token, page: kv_cache.concurrency(room, token, page, length), "requests"),
+        exact(size * choices.tensor_parallel_size.value, "B"),
+    )
+
+
+def token_bytes(facts: Facts, choices: Choices) -> int:
+    """KV bytes of one token on one card."""
+    return kv_cache.bytes_per_token(
+        facts.model.architecture,
+        choices.kv_cache_dtype.value,
+        choices.dtype.value,
+        choices.tensor_parallel_size.value,
+    )
+
+
+def block_size(facts: Facts) -> int:
+    """Tokens a block."""
+    return kv_cache.CPU_BLOCK if facts.smallest.name == "cpu" else kv_cache.GPU_BLOCK
+
+
+def model_bytes(deploy: Deploy, facts: Facts, choices: Choices) -> int:
+    """Bytes of weights on the fullest card."""
+    return weight_bytes(
+        facts.model.tensors,
+        facts.model.architecture,
+        choices.tensor_parallel_size.value,
+        choices.dtype.value,
+        choices.weights.value,
+        tuple(deploy.quantization.ignore),
+    )
+
+
+def _slots(facts: Facts, choices: Choices) -> Figure:
+    if choices.adapter_mode.value != "serve" or choices.max_loras is None or choices.max_lora_rank is None:
+        return exact(0, "B")
+    return overhead.lora_slots(
+        facts, choices.max_loras.value, choices.max_lora_rank.value, choices.tensor_parallel_size.value,
+        choices.dtype.value)  # fmt: skip
+
+
+def _gpu_bill(deploy: Deploy, facts: Facts, choices: Choices) -> Memory:
+    model, calibration = facts.model.architecture, facts.calibration
+    tp, seqs = choices.tensor_parallel_size.value, choices.max_num_seqs.value
+    total = facts.smallest.memory.value
+    eager = choices.enforce_eager.value
+    budget = exact(int(total * choices.gpu_memory_utilization.value), "B")
+    weights = exact(model_bytes(deploy, facts, choices), "B")
+    activations = overhead.activations(model, calibration, seqs, tp, choices.dtype.value)
+    graphs = overhead.cuda_graphs(model, calibration, seqs, choices.max_num_batched_tokens.value, eager)
+    outside = overhead.non_torch(calibration, tp)
+    slots = _slots(facts, choices)
+    spent = [weights, activations, outside, slots] + ([graphs] if facts.engine.graphs_in_budget else [])
+    return Memory(exact(total, "B"), budget, weights, activations, graphs, outside, slots, _left(budget, spent))
+
+
+def _cpu_bill(deploy: Deploy, facts: Facts, choices: Choices) -> Memory:
+    """The process holds weights, its libraries and the pool; VLLM_CPU_KVCACHE_SPACE sets the pool, in whole GiB."""
+    calibration = facts.calibration
+    total = exact(facts.smallest.memory.value, "B")
+    weights = exact(model_bytes(deploy, facts, choices), "B")
+    activations = calibration["cpu_activation"].times(1, "B")
+    outside = calibration["cpu_process"].times(1, "B")
+    slots = _slots(facts, choices)
+    pool = exact(choices.cpu_kv_cache_bytes.value if choices.cpu_kv_cache_bytes else 0, "B")
+    return Memory(total, total, weights, activations, exact(0, "B"), outside, slots, pool)
+
+
+def _left(budget: Figure, spent: list[Figure]) -> Figure:
+    return Figure(
+        budget.value - sum(f.value for f in spent),
+        budget.low - sum(f.high for f in spent),
+        budget.high - sum(f.low for f in spent),
+        "B",
+        weakest(f.basis for f in [budget, *spent]),
+    )

@@ -1,0 +1,67 @@
+"""What is neither weights nor KV: activation peak, CUDA graphs, the context and libraries outside torch, LoRA slots."""
+
+from __future__ import annotations
+
+from deployc.cost.weights import COLUMN, ROW, SERVED_BYTES, shard
+from deployc.types.calibration import Calibration
+from deployc.types.facts import Architecture, Facts
+from deployc.types.figure import Figure, exact
+
+LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+"""vllm/config/lora.py: MaxLoRARanks."""
+
+
+def capture_sizes(max_num_seqs: int, max_num_batched_tokens: int) -> int:
+    """How many CUDA graphs are captured: 1, 2, 4, then every 8 below 256, every 16 above (vllm/config/vllm.py)."""
+    top = min(2 * max_num_seqs, 512, max_num_batched_tokens)
+    sizes = [size for size in (1, 2, 4) if size <= top]
+    return len(sizes) + len(range(8, min(top, 255) + 1, 8)) + len(range(256, top + 1, 16))
+
+
+def activations(
+    architecture: Architecture, calibration: Calibration, max_num_seqs: int, tensor_parallel_size: int, dtype: str
+) -> Figure:
+    """Peak of one dummy batch: with a cold compile cache about one embedding table a rank; or the sampler's rows."""
+    table = architecture.vocab_size * architecture.hidden_size * SERVED_BYTES[dtype] / tensor_parallel_size
+    rows = max_num_seqs * architecture.vocab_size * 4
+    tables, fixed, copies = (calibration[n] for n in ("activation_tables", "activation_fixed", "sampler_copies"))
+    value, low, high = (
+        max(t * table, c * rows) + f
+        for t, c, f in (
+            (tables.value, copies.value, fixed.value),
+            (tables.low, copies.low, fixed.low),
+            (tables.high, copies.high, fixed.high),
+        )
+    )
+    return Figure(value, low, high, "B", tables.basis)
+
+
+def cuda_graphs(
+    architecture: Architecture, calibration: Calibration, max_num_seqs: int, max_num_batched_tokens: int, eager: bool
+) -> Figure:
+    """Memory of the captured graphs; zero in eager mode."""
+    if eager:
+        return exact(0, "B")
+    amount = capture_sizes(max_num_seqs, max_num_batched_tokens) * architecture.layers
+    return calibration["graph_bytes_per_size_layer"].times(amount, "B")
+
+
+def non_torch(calibration: Calibration, tensor_parallel_size: int) -> Figure:
+    """CUDA context, cuBLAS, NCCL buffers."""
+    return calibration["non_torch_single" if tensor_parallel_size == 1 else "non_torch_parallel"].times(1, "B")
+
+
+def lora_rank(rank: int) -> int | None:
+    """The smallest max_lora_rank of the engine that holds a rank; None above its ladder."""
+    return next((step for step in LORA_RANKS if step >= rank), None)
+
+
+def lora_slots(facts: Facts, max_loras: int, max_lora_rank: int, tensor_parallel_size: int, dtype: str) -> Figure:
+    """Slots of unmerged adapters: A [slots, r, in] and B [slots, out, r] for every linear (vllm/lora/layers/)."""
+    elements = 0
+    for tensor in facts.model.tensors:
+        module = tensor.pattern.split(".")[-2:][0]
+        if (module in COLUMN or module in ROW) and len(tensor.shape) == 2:
+            out, inner = shard(tensor, facts.model.architecture, tensor_parallel_size)
+            elements += (out + inner) * max_lora_rank * max_loras * tensor.count
+    return exact(elements * SERVED_BYTES[dtype], "B")

@@ -1,0 +1,148 @@
+"""Memory and speed of the whole deployment, each figure with the band that the constants' ranges give it."""
+
+from __future__ import annotations
+
+from deployc.cost import load
+from deployc.cost.load import Request, Served
+from deployc.cost.memory import memory, token_bytes
+from deployc.cost.startup import startup
+from deployc.cost.step import Step, step
+from deployc.cost.weights import streamed_bytes
+from deployc.spec.deploy import Deploy
+from deployc.spec.model import Spread
+from deployc.types.choices import Choices
+from deployc.types.facts import Facts
+from deployc.types.figure import Basis, Figure
+from deployc.types.prediction import Bound, Prediction, SingleStream, Speed
+
+MODEL_ERROR = 1.2
+"""How far the roofline may be off beyond its constants' ranges, as a factor each way: it follows no queue."""
+
+
+def predict(deploy: Deploy, facts: Facts, choices: Choices) -> Prediction:
+    """The prediction of one configuration. Every figure of `speed` is of all replicas together."""
+    bill, cache = memory(deploy, facts, choices)
+    request, replicas, tail = mean_request(deploy), choices.replicas.value, facts.calibration["tail_spread"]
+    steps = [step(deploy, facts, choices, side) for side in ("value", "low", "high")]
+    rooms = [_room(tokens, request, choices) for tokens in (cache.usable.value, cache.usable.low, cache.usable.high)]
+    tails = [tail.value, tail.high, tail.low]
+    served = [_serve(deploy, *of, request, replicas) for of in zip(steps, rooms, tails, strict=True)]
+    basis = basis_of(facts)
+
+    def seconds(name: str, queue: float = 1.0) -> Figure:
+        return _figure([getattr(s, name) for s in served], "s", basis, queue)
+
+    rate = _figure([s.requests_per_second * replicas for s in served], "1/s", basis)
+    if deploy.workload.request_rate is not None and not served[0].over_capacity:
+        rate = Figure(rate.value, min(rate.low, rate.value), rate.value, "1/s", basis)  # no more come than are sent
+    output = request.output_tokens
+    return Prediction(
+        memory=bill,
+        kv_cache_tokens=cache.tokens,
+        usable_kv_cache_tokens=cache.usable,
+        max_concurrency=cache.concurrency,
+        kv_bytes_per_token=cache.bytes_per_token,
+        speed=Speed(
+            ttft_p50=seconds("ttft_p50", 1.6),
+            ttft_p95=seconds("ttft_p95", 1.6),
+            tpot_p50=seconds("tpot_p50"),
+            tpot_p95=seconds("tpot_p95"),
+            e2e_p95=seconds("e2e_p95"),
+            requests_per_second=rate,
+            tokens_per_second=Figure(rate.value * output, rate.low * output, rate.high * output, "1/s", basis),
+        ),
+        single_stream=single_stream(deploy, facts, choices, request, steps, basis),
+        capacity=_figure(
+            [capacity(deploy, s, r, request) * replicas for s, r in zip(steps, rooms, strict=True)], "1/s", basis
+        ),
+        bound_by=_bound(facts, steps[0], rooms[0], request, served[0], _demand(deploy, replicas)),
+        startup_seconds=startup(facts, choices, bill.weights.value),
+        over_capacity=served[0].over_capacity,
+    )
+
+
+def basis_of(facts: Facts) -> Basis:
+    """`transferred` from the H200 rows where bandwidth and peak are known, else `modelled`."""
+    known = facts.smallest.bandwidth is not None and bool(facts.smallest.flops)
+    return "transferred" if known else "modelled"
+
+
+def mean_request(deploy: Deploy) -> Request:
+    """The workload's request, in tokens. Without a spread the 95th percentile is the number itself."""
+    asked, answer = deploy.workload.input_tokens, deploy.workload.output_tokens
+    mean_in, long_in = (asked.mean, asked.p95) if isinstance(asked, Spread) else (asked, asked)
+    mean_out, long_out = (answer.mean, answer.p95) if isinstance(answer, Spread) else (answer, answer)
+    cached = min(deploy.workload.shared_prefix_tokens, mean_in - 1)
+    return Request(mean_in, mean_in - cached, mean_out, long_in, long_out)
+
+
+def single_stream(
+    deploy: Deploy, facts: Facts, choices: Choices, request: Request, steps: list[Step], basis: Basis
+) -> SingleStream:
+    """One request alone: tokens/s, and what reading weights and KV at the card's full bandwidth would allow."""
+    speeds = [1 / s.decode(1, request.context) for s in steps]
+    read = streamed_bytes(
+        facts.model.tensors, facts.model.architecture, choices.tensor_parallel_size.value, choices.dtype.value,
+        choices.weights.value, tuple(deploy.quantization.ignore))  # fmt: skip
+    read += int(request.context * token_bytes(facts, choices))
+    bandwidth = facts.smallest.bandwidth
+    if bandwidth is not None:
+        limit = Figure(bandwidth.value / read, bandwidth.value / read, bandwidth.value / read, "1/s", "modelled")
+    else:
+        host = facts.calibration["cpu_bandwidth"]
+        limit = Figure(host.value / read, host.low / read, host.high / read, "1/s", "modelled")
+    return SingleStream(_figure(speeds, "1/s", basis), limit)
+
+
+def capacity(deploy: Deploy, of: Step, room: float, request: Request) -> float:
+    """Most requests/s of one engine inside the SLA's latencies, in the steady state; without an SLA, at full room."""
+    limits, running = deploy.sla, max(room, 1.0)
+    best = 0.0
+    count = running
+    while count >= 1:
+        served = load.closed(of, request, count, room, 1.0)
+        steady = served.ttft_p50
+        inside = (limits.tpot_p95 is None or served.tpot_p95 <= limits.tpot_p95) and (
+            limits.ttft_p95 is None or steady <= limits.ttft_p95
+        )
+        whole = steady + request.long_output * served.tpot_p95
+        if inside and (limits.e2e_p95 is None or whole <= limits.e2e_p95):
+            best = max(best, served.requests_per_second)
+        count = count / 1.15 if count > 1 else 0
+    return best
+
+
+def _serve(deploy: Deploy, of: Step, room: float, tail: float, request: Request, replicas: int) -> Served:
+    if deploy.workload.request_rate is not None:
+        return load.opened(of, request, deploy.workload.request_rate / replicas, room, tail)
+    return load.closed(of, request, (deploy.workload.concurrency or 1) / replicas, room, tail)
+
+
+def _room(usable_tokens: float, request: Request, choices: Choices) -> float:
+    """Requests that one engine runs at once: by KV cache and by max_num_seqs; at least one, if only on paper."""
+    fit = usable_tokens / (request.input_tokens + request.output_tokens)
+    return max(1.0, min(float(choices.max_num_seqs.value), fit))
+
+
+def _demand(deploy: Deploy, replicas: int) -> float | None:
+    return None if deploy.workload.concurrency is None else deploy.workload.concurrency / replicas
+
+
+def _bound(facts: Facts, of: Step, room: float, request: Request, served: Served, concurrency: float | None) -> Bound:
+    """What would have to grow for this load to go faster."""
+    if facts.smallest.name == "cpu":
+        return "cpu"
+    if served.over_capacity or (concurrency is not None and concurrency > room):
+        return "kv-capacity"
+    running = served.running
+    if of.host + running * of.host_per_sequence > of.decode(running, request.context) * 0.999:
+        return "cpu"
+    reading = request.output_tokens * (of.weight_seconds + running * request.context * of.kv_seconds_per_token)
+    computing = running * (load.prefill_seconds(of, request) + request.output_tokens * of.flop_seconds_per_token)
+    return "compute" if computing > reading else "memory-bandwidth"
+
+
+def _figure(values: list[float], unit: str, basis: Basis, queue: float = 1.0) -> Figure:
+    """Value and band of the same quantity at the three sides; `queue` widens what waits, which is not followed."""
+    error = MODEL_ERROR * queue
+    return Figure(values[0], min(values) / error, max(values) * error, unit, basis)

@@ -1,0 +1,128 @@
+"""The time of one engine step: a roofline of bytes and operations, with a floor of the host's own work.
+
+decode >= (weights + KV read) / bandwidth; prefill >= 2 x parameters x tokens / peak (Kaplan et al. 2020, section 2.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from deployc.cost.kv_cache import bytes_per_token
+from deployc.cost.weights import is_embedding, streamed_bytes
+from deployc.spec.deploy import Deploy
+from deployc.types.calibration import Factor
+from deployc.types.choices import Choices
+from deployc.types.facts import Facts, Spec
+
+Side = Literal["value", "low", "high"]
+"""Which end of every constant: `high` is the optimistic engine (fast), `low` the pessimistic one."""
+
+GDDR_LIMIT = 1.9e12
+"""Bandwidth in bytes/s under which a card has GDDR memory: the fastest such card (RTX 5090) has 1.79e12."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a step of one engine costs, in seconds, on one side of the band."""
+
+    weight_seconds: float  # reading all weights once
+    kv_seconds_per_token: float  # reading the KV of one token of context
+    flop_seconds_per_token: float  # matrix work of one token
+    attention_seconds: float  # x tokens x context, in prefill
+    reduce_seconds_per_token: float
+    fixed: float  # kernels' launch and waits, a step
+    host: float  # the scheduler's own work, a step
+    host_per_sequence: float
+    front: float  # HTTP, tokenizer, admission, a request
+
+    def decode(self, sequences: float, context: float) -> float:
+        """One token for each of `sequences`, each with `context` tokens of KV."""
+        bytes_time = self.weight_seconds + sequences * context * self.kv_seconds_per_token
+        gpu = max(bytes_time, sequences * self.flop_seconds_per_token) + self.fixed
+        gpu += sequences * self.reduce_seconds_per_token
+        return max(gpu, self.host + sequences * self.host_per_sequence)
+
+    def prefill(self, tokens: float, context: float) -> float:
+        """`tokens` of a prompt on top of `context` tokens before them; without the fixed part of a step."""
+        average = context + tokens / 2
+        return tokens * (self.flop_seconds_per_token + average * self.attention_seconds + self.reduce_seconds_per_token)
+
+
+def step(deploy: Deploy, facts: Facts, choices: Choices, side: Side = "value") -> Step:
+    """The step of one engine. `side` picks the end of each constant's range."""
+    model, tp = facts.model.architecture, choices.tensor_parallel_size.value
+    slow: Side = "value" if side == "value" else "high" if side == "low" else "low"
+    constants = facts.calibration
+
+    def at(name: str, end: Side = side) -> float:
+        return float(getattr(constants[name], end))
+
+    on_cpu = facts.smallest.name == "cpu"
+    bandwidth, peak = _bandwidth(facts, side), _peak(facts, choices, side)
+    ignore = tuple(deploy.quantization.ignore)
+    streamed = streamed_bytes(facts.model.tensors, model, tp, choices.dtype.value, choices.weights.value, ignore)
+    stream = at("weight_stream_hbm" if bandwidth > GDDR_LIMIT else "weight_stream_gddr")
+    active = _active_parameters(facts) / tp
+    token_bytes = bytes_per_token(model, choices.kv_cache_dtype.value, choices.dtype.value, tp)
+    share = at("gemm_share")
+    launch = "cpu_layer_launch" if on_cpu else "eager_layer_launch" if choices.enforce_eager.value else "layer_launch"
+    hops = 2 * model.layers if tp > 1 else 0
+    unmerged = at("lora_unmerged") if choices.adapter_mode.value == "serve" else 1.0
+    joined = _joined(facts, constants["pcie_bandwidth"], side)
+    reduced = hops * 2 * (tp - 1) / tp * model.hidden_size * 2 / joined if hops else 0.0
+    return Step(
+        weight_seconds=_experts_read(facts) * streamed / (bandwidth * stream) / unmerged,
+        kv_seconds_per_token=token_bytes / (bandwidth * at("kv_stream")),
+        flop_seconds_per_token=2 * active / (peak * share) / unmerged,
+        attention_seconds=4 * model.layers * model.heads / tp * model.head_dim / (peak * share),
+        reduce_seconds_per_token=reduced,
+        fixed=model.layers * at(launch, slow) + hops * at("allreduce_latency", slow),
+        host=at("cpu_step", slow),
+        host_per_sequence=at("cpu_sequence", slow),
+        front=at("request_front", slow),
+    )
+
+
+def _active_parameters(facts: Facts) -> float:
+    """Parameters that one token meets: all matrices but the embedding lookup; of experts those it is sent to."""
+    model, total = facts.model.architecture, 0.0
+    for tensor in facts.model.tensors:
+        if is_embedding(tensor) and not model.tie_word_embeddings:
+            continue
+        routed = model.experts and ".experts." in tensor.pattern
+        total += tensor.elements * (model.experts_per_token / model.experts if routed else 1.0)
+    return total
+
+
+def _experts_read(facts: Facts) -> float:
+    """Share of the weights a small batch reads: of a mixture of experts at least those of one token."""
+    model = facts.model.architecture
+    if not model.experts:
+        return 1.0
+    total = sum(t.elements for t in facts.model.tensors)
+    return max(_active_parameters(facts) / total, 0.2)
+
+
+def _bandwidth(facts: Facts, side: Side) -> float:
+    known = facts.smallest.bandwidth
+    return known.value if known else float(getattr(facts.calibration["cpu_bandwidth"], side))
+
+
+def _peak(facts: Facts, choices: Choices, side: Side) -> float:
+    """Dense operations/s of the type that the matrices run in."""
+    flops = facts.smallest.flops
+    wanted = ("int8",) if choices.weights.value == "int8" else ()
+    for name in (*wanted, "fp16" if choices.dtype.value == "float16" else "bf16", "fp16", "bf16"):
+        if name in flops:
+            return float(flops[name].value)
+    if facts.smallest.name == "cpu":
+        return float(getattr(facts.calibration["cpu_flops"], side))
+    ratio: Factor = facts.calibration["flops_unknown_per_bandwidth"]
+    return float(getattr(ratio, side)) * _bandwidth(facts, side)
+
+
+def _joined(facts: Facts, pcie: Factor, side: Side) -> float:
+    """Bytes/s between cards."""
+    link: Spec | None = facts.smallest.interconnect_bandwidth
+    return link.value if link and facts.smallest.interconnect == "nvlink" else float(getattr(pcie, side))

@@ -1,0 +1,16 @@
+"""Reads profiles/calibration/: the constants of the cost model."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+from deployc.data import profiles
+from deployc.types.calibration import Calibration, Factor
+
+
+@cache
+def calibration() -> Calibration:
+    """The constants for vLLM; they ship with the tool, so an unreadable file is a broken installation."""
+    rows = json.loads((profiles() / "calibration" / "vllm.json").read_text(encoding="utf-8"))["factors"]
+    return Calibration({name: Factor(**row) for name, row in rows.items()})
