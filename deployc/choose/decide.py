@@ -7,18 +7,16 @@ from itertools import takewhile
 
 from deployc.choose import format as form
 from deployc.choose import sizes
-from deployc.choose.written import written_count, written_switch
 from deployc.cost import predict
+from deployc.cost.capability import INT8_BEFORE, INT8_SINCE
 from deployc.cost.memory import memory
 from deployc.cost.predict import mean_request
+from deployc.cost.written import written_count, written_switch
 from deployc.diagnostics import Report
 from deployc.spec.deploy import Deploy
 from deployc.types.choices import Choice, Choices
 from deployc.types.facts import Facts
 from deployc.types.prediction import Prediction
-
-INT8_BEFORE = (10, 0)
-"""W8A8 int8 has no kernel from this compute capability on (Blackwell): vllm, compressed_tensors_w8a8_int8."""
 
 
 def decide(deploy: Deploy, facts: Facts) -> tuple[Choices | None, Prediction | None, Report]:
@@ -46,7 +44,7 @@ def _weights(deploy: Deploy, facts: Facts) -> list[Choice[str]]:
         return [Choice("checkpoint", "search", "the checkpoint is quantized already")]
     options = [Choice("none", "search", "16-bit weights fit")]
     capability = facts.smallest.compute_capability
-    if capability is None or capability < INT8_BEFORE:
+    if capability is None or INT8_SINCE <= capability < INT8_BEFORE:
         options.append(Choice("int8", "search", "16-bit weights do not leave room for the load; int8 ones do"))
     return options
 

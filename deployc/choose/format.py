@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from deployc.choose.written import written_count, written_flag
+from deployc.cost.capability import BF16_SINCE, words
 from deployc.cost.overhead import lora_rank
+from deployc.cost.written import written_count, written_flag
 from deployc.spec.deploy import Deploy
 from deployc.types.choices import Choice
 from deployc.types.facts import Facts
-
-BF16_SINCE = (8, 0)
-"""Compute capability from which bf16 is native: vllm/platforms/cuda.py, supported_dtypes."""
 
 
 def adapter_mode(deploy: Deploy) -> Choice[Literal["none", "merge", "serve"]]:
@@ -36,7 +34,7 @@ def dtype(deploy: Deploy, facts: Facts) -> Choice[str]:
     own = facts.model.architecture.dtype
     capability = facts.smallest.compute_capability
     if capability is not None and capability < BF16_SINCE and own != "float16":
-        return Choice("float16", "DC252", f"compute capability {capability[0]}.{capability[1]} has no bf16")
+        return Choice("float16", "DC252", f"compute capability {words(capability)} has no bf16")
     if own == "float32":
         return Choice("bfloat16", "default", "the checkpoint is 32 bit; it is served in 16")
     return Choice(own, "default", "the checkpoint's own type")

@@ -6,25 +6,16 @@ import math
 from dataclasses import replace
 
 from deployc import units
-from deployc.choose.written import written_count, written_flag
 from deployc.cost import kv_cache
+from deployc.cost.context import positions
 from deployc.cost.memory import block_size, memory, token_bytes
 from deployc.cost.predict import mean_request
+from deployc.cost.written import written_count, written_flag
 from deployc.spec.deploy import Deploy
 from deployc.types.choices import Choice, Choices
 from deployc.types.facts import Facts
 
 GIB = 2**30
-
-
-def positions(deploy: Deploy, facts: Facts) -> int:
-    """The longest context that the model's positions allow, with `model.context` applied."""
-    own = facts.model.architecture.max_position_embeddings
-    context = deploy.model.context
-    if context is None:
-        return own
-    original = int(facts.model.architecture.rope.get("original_max_position_embeddings") or own)
-    return int(original * context.factor)
 
 
 def wanted_length(deploy: Deploy, facts: Facts) -> Choice[int]:

@@ -1,0 +1,57 @@
+"""Adapters: do they belong to the model, can the engine serve them, and at what price."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deployc.cost.overhead import LORA_RANKS
+from deployc.diagnostics import Diagnostic, error, warning
+from deployc.rules.adapter_shapes import adapter_shapes
+from deployc.rules.case import Case
+
+
+def belongs_to_the_model(case: Case) -> Iterator[Diagnostic]:
+    """Every adapter against the base tensors that it changes."""
+    for index, adapter in enumerate(case.facts.adapters):
+        yield from adapter_shapes(case.facts.model, adapter, case.deploy.at(f"adapters.{index}.source"))
+
+
+def one_mode(case: Case) -> Iterator[Diagnostic]:
+    """Merged and served adapters cannot be mixed: which base would the served ones stand on?"""
+    modes = {a.mode for a in case.deploy.adapters if a.mode is not None}
+    if len(modes) > 1:
+        yield error(
+            "DC247",
+            "some adapters are merged and some are served",
+            "Served adapters were trained on the base model, not on a merged one.",
+            "give every adapter the same mode",
+            case.deploy.at("adapters"),
+        )
+
+
+def unmerged_alone(case: Case) -> Iterator[Diagnostic]:
+    """One adapter served unmerged pays on every token what a merge pays once."""
+    if case.choices.adapter_mode.value == "serve" and len(case.deploy.adapters) == 1:
+        share = case.facts.calibration["lora_unmerged"]
+        yield warning(
+            "DC245",
+            "one adapter is served unmerged",
+            f"It costs {1 - share.high:.0%} to {1 - share.low:.0%} of the speed ({share.source}); "
+            "a merge costs nothing.",
+            "set mode: merge, unless adapters come and go at run time",
+            case.deploy.at("adapters.0.mode"),
+            share.basis,
+        )
+
+
+def rank_within_ladder(case: Case) -> Iterator[Diagnostic]:
+    """vllm/config/lora.py accepts a ladder of ranks only."""
+    for index, adapter in enumerate(case.facts.adapters):
+        if case.choices.adapter_mode.value == "serve" and adapter.rank > LORA_RANKS[-1]:
+            yield error(
+                "DC246",
+                "the adapter's rank is above what the engine serves",
+                f"{adapter.name} has rank {adapter.rank}; the engine's largest max_lora_rank is {LORA_RANKS[-1]}.",
+                "set mode: merge",
+                case.deploy.at(f"adapters.{index}"),
+            )

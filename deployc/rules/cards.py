@@ -1,0 +1,102 @@
+"""Cards and how the model is spread over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from deployc import units
+from deployc.cost import predict
+from deployc.cost.capability import KERNELS_SINCE, words
+from deployc.cost.memory import memory
+from deployc.diagnostics import Diagnostic, error, warning
+from deployc.rules.case import Case
+from deployc.types.choices import Choice
+
+
+def heads_divide(case: Case) -> Iterator[Diagnostic]:
+    """vllm/config/model.py, verify_with_parallel_config: attention heads must divide evenly."""
+    heads, tp = case.facts.model.architecture.heads, case.choices.tensor_parallel_size.value
+    if heads % tp:
+        fit = [n for n in range(1, tp + 1) if heads % n == 0]
+        yield error(
+            "DC530",
+            "the attention heads do not divide over the cards",
+            f"{heads} heads on {tp} cards; the engine does not start.",
+            f"set engine.parallel.tensor to one of {', '.join(map(str, fit))}",
+            case.deploy.at("engine.parallel.tensor"),
+        )
+
+
+def cards_suffice(case: Case) -> Iterator[Diagnostic]:
+    """Cards left idle are worth a word; more engines than cards are refused by COMPILE."""
+    count = len(case.facts.devices)
+    used = case.choices.tensor_parallel_size.value * case.choices.replicas.value
+    if used < count:
+        yield warning(
+            "DC534",
+            "some cards are left idle",
+            f"{case.choices.replicas.value} engine(s) of {case.choices.tensor_parallel_size.value} card(s) use {used} "
+            f"of {count}.",
+            "set engine.parallel.replicas: auto, or lower hardware.count",
+            case.deploy.at("hardware.count"),
+        )
+
+
+def cards_are_alike(case: Case) -> Iterator[Diagnostic]:
+    """Under tensor parallelism the smallest card rules: the others' surplus is lost."""
+    sizes = sorted({d.memory.value for d in case.facts.devices})
+    if len(sizes) > 1 and case.choices.tensor_parallel_size.value > 1:
+        lost = sum(d.memory.value - sizes[0] for d in case.facts.devices)
+        yield warning(
+            "DC532",
+            "the cards are unequal",
+            f"Every rank gets the share of the smallest, {units.show_bytes(sizes[0])}: "
+            f"{units.show_bytes(lost)} lie idle.",
+            "serve one engine a card instead (engine.parallel: {tensor: 1, replicas: auto}), or use equal cards",
+            case.deploy.at("hardware.gpu"),
+        )
+
+
+def parallel_without_need(case: Case) -> Iterator[Diagnostic]:
+    """Tensor parallelism over PCIe where one card holds the model: every layer waits for two all-reduces."""
+    tp = case.choices.tensor_parallel_size.value
+    if tp == 1 or case.facts.smallest.interconnect == "nvlink":
+        return
+    alone = replace(
+        case.choices,
+        tensor_parallel_size=Choice(1, "search"),
+        replicas=Choice(tp * case.choices.replicas.value, "search"),
+    )
+    bill, cache = memory(case.deploy, case.facts, alone)
+    if bill.kv_cache.low <= 0 or cache.concurrency.low < 1:
+        return
+    other = predict(case.deploy, case.facts, alone)
+    ours, theirs = case.prediction.speed.tokens_per_second, other.speed.tokens_per_second
+    if theirs.value <= ours.value * 1.05:
+        return
+    link = {"pcie": "PCIe", "none": "PCIe"}.get(case.facts.smallest.interconnect, "an unknown link")
+    yield warning(
+        "DC533",
+        "tensor parallelism over PCIe where one card holds the model",
+        f"{tp} engines of one card each give {theirs.value:,.0f} tokens/s "
+        f"({theirs.low:,.0f} to {theirs.high:,.0f}) where "
+        f"tensor_parallel_size {tp} over {link} gives {ours.value:,.0f} ({ours.low:,.0f} to {ours.high:,.0f}).",
+        f"set engine.parallel: {{tensor: 1, replicas: {alone.replicas.value}}}",
+        case.deploy.at("engine.parallel.tensor"),
+        ours.basis,
+    )
+
+
+def kernels_are_built(case: Case) -> Iterator[Diagnostic]:
+    """Wheels and images of recent versions have no kernels for old cards."""
+    capability = case.facts.smallest.compute_capability
+    if capability is not None and capability < KERNELS_SINCE:
+        yield error(
+            "DC535",
+            "this engine version has no kernels for the card",
+            f"{case.card} has compute capability {words(capability)}; the wheels and images of vLLM "
+            f"{case.facts.engine.version} are built from {words(KERNELS_SINCE)} on.",
+            "use a newer card, or an older engine version built for it",
+            case.deploy.at("hardware.gpu"),
+        )

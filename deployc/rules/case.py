@@ -1,0 +1,35 @@
+"""What a rule is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from deployc.diagnostics import Diagnostic
+from deployc.spec.deploy import Deploy
+from deployc.types.choices import Choices
+from deployc.types.facts import Facts
+from deployc.types.prediction import Prediction
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One configuration under judgement."""
+
+    deploy: Deploy
+    facts: Facts
+    choices: Choices
+    prediction: Prediction
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the CPU engine serves."""
+        return self.facts.smallest.name == "cpu"
+
+    @property
+    def card(self) -> str:
+        """The card in words: "a rtx-4090", with its capability where known."""
+        return self.facts.smallest.name
+
+
+Rule = Callable[[Case], Iterable[Diagnostic]]

@@ -1,0 +1,112 @@
+"""`engine.args` against the catalogue of this very version."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Any
+
+from deployc.cost.written import as_count
+from deployc.diagnostics import Diagnostic, error
+from deployc.rules.case import Case
+from deployc.types.facts import Flag
+
+OWNERS = {
+    "tensor-parallel-size": "engine.parallel.tensor",
+    "gpu-memory-utilization": "engine.gpu_memory_utilization",
+    "max-model-len": "workload.max_context",
+    "dtype": "model.dtype",
+    "kv-cache-dtype": "quantization.kv_cache",
+    "served-model-name": "api.served_model_name",
+    "chat-template": "api.chat_template",
+    "tool-call-parser": "api.tool_call_parser",
+    "reasoning-parser": "api.reasoning_parser",
+    "override-generation-config": "api.generation",
+    "api-server-count": "api.servers",
+    "trust-remote-code": "model.trust_remote_code",
+    "hf-overrides": "model.overrides",
+}
+"""Flags that another key of the file sets too."""
+
+
+def known(case: Case) -> Iterator[Diagnostic]:
+    """A flag that this version's parser does not have stops the engine at once."""
+    flags = case.facts.engine.flags
+    for written in case.deploy.engine.args:
+        name = case.facts.engine.canonical(written)
+        if name in flags or (name.startswith("no-") and name[3:] in flags):
+            continue
+        close = get_close_matches(name, list(flags), 1, 0.7)
+        yield error(
+            "DC500",
+            "the engine has no such flag",
+            f"vLLM {case.facts.engine.version} has no --{name} ({len(flags)} options in its catalogue).",
+            f"did you mean {close[0]}?" if close else "remove it, or look it up in that version's documentation",
+            case.deploy.at(("engine", "args", written)),
+        )
+
+
+def typed(case: Case) -> Iterator[Diagnostic]:
+    """A value that the parser cannot take."""
+    for written, value in case.deploy.engine.args.items():
+        flag = case.facts.engine.flags.get(case.facts.engine.canonical(written))
+        wrong = "" if flag is None or value is None else _wrong(flag, value)
+        if flag is not None and wrong:
+            choices = f"one of {', '.join(flag.choices[:12])}" if flag.choices else f"a value of type {flag.type}"
+            yield error(
+                "DC501",
+                "the engine cannot take this value",
+                f"--{flag.name} {wrong}.",
+                f"write {choices}",
+                case.deploy.at(("engine", "args", written)),
+            )
+
+
+def _wrong(flag: Flag, value: Any) -> str:
+    if flag.choices and not isinstance(value, list | dict | bool) and str(value) not in flag.choices:
+        return f"is not given one of its choices: {value!r}"
+    if flag.type == "bool" and not isinstance(value, bool):
+        return f"is a switch, not {value!r}: write true or false"
+    if flag.type in ("int", "size") and as_count(value) is None and value not in ("auto", -1):
+        return f"takes a whole number, not {value!r}"
+    if flag.type == "float" and (isinstance(value, bool) or not isinstance(value, int | float)):
+        return f"takes a number, not {value!r}"
+    if flag.type == "json" and isinstance(value, str) and not _is_json(value):
+        return f"takes JSON, and this is none: {value[:60]!r}"
+    return ""
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def set_twice(case: Case) -> Iterator[Diagnostic]:
+    """One thing set by a flag and by a key: the two could disagree, and a reader sees only one."""
+    for written in case.deploy.engine.args:
+        owner = OWNERS.get(case.facts.engine.canonical(written))
+        if owner and case.deploy.written(owner):
+            yield error(
+                "DC503",
+                "one thing is set twice",
+                f"engine.args.{written} and {owner} ({case.deploy.because(owner)}) set the same flag.",
+                f"keep {owner}",
+                case.deploy.at(("engine", "args", written)),
+            )
+
+
+def coherent(case: Case) -> Iterator[Diagnostic]:
+    """vllm/config/scheduler.py: a step holds at least a token for each sequence."""
+    tokens, seqs = case.choices.max_num_batched_tokens, case.choices.max_num_seqs
+    if tokens.value < seqs.value:
+        yield error(
+            "DC504",
+            "a step holds fewer tokens than sequences",
+            f"max_num_batched_tokens {tokens.value} < max_num_seqs {seqs.value}; the engine does not start.",
+            f"set max-num-batched-tokens to at least {seqs.value}, or lower max-num-seqs",
+            case.deploy.at("engine.args"),
+        )

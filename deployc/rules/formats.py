@@ -1,0 +1,79 @@
+"""Types of weights and cache against what the card and the engine can run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deployc.cost.capability import BF16_SINCE, INT8_BEFORE, INT8_SINCE, words
+from deployc.diagnostics import Diagnostic, error, warning
+from deployc.rules.case import Case
+
+
+def quantized_twice(case: Case) -> Iterator[Diagnostic]:
+    """A checkpoint that is quantized already cannot be merged into, nor quantized again."""
+    method = case.facts.model.config.get("quantization_config")
+    if not method or not case.choices.needs_build:
+        return
+    name = method.get("quant_method", "quantized") if isinstance(method, dict) else "quantized"
+    merging = case.choices.adapter_mode.value == "merge"
+    yield error(
+        "DC250",
+        "the checkpoint is quantized already",
+        f"{case.facts.model.source} holds {name} weights: {'a merge' if merging else 'int8'} needs 16-bit ones.",
+        "name the 16-bit base model as model.source"
+        + (", or serve the adapter: mode: serve" if merging else ", or set quantization.weights: checkpoint"),
+        case.deploy.at("adapters" if merging else "quantization.weights"),
+    )
+
+
+def int8_has_a_kernel(case: Case) -> Iterator[Diagnostic]:
+    """W8A8 int8 runs on compute capability 7.5 up to, not including, 10.0."""
+    capability = case.facts.smallest.compute_capability
+    if case.choices.weights.value != "int8" or capability is None or INT8_SINCE <= capability < INT8_BEFORE:
+        return
+    yield error(
+        "DC251",
+        "int8 weights have no kernel on this card",
+        f"{case.card} has compute capability {words(capability)}; W8A8 int8 runs from {words(INT8_SINCE)} up to, "
+        f"not including, {words(INT8_BEFORE)}.",
+        "set quantization.weights: none"
+        if capability < INT8_SINCE
+        else "set quantization.weights: none; fp8 is this card's 8-bit type and not built here yet",
+        case.deploy.at("quantization.weights"),
+    )
+
+
+def card_has_the_dtype(case: Case) -> Iterator[Diagnostic]:
+    """bf16 from 8.0 on: the engine refuses it below; where the file leaves it open, float16 is taken and said."""
+    capability, dtype = case.facts.smallest.compute_capability, case.choices.dtype
+    if capability is None or capability >= BF16_SINCE:
+        return
+    if dtype.value == "bfloat16":
+        yield error(
+            "DC253",
+            "the card has no bfloat16",
+            f"{case.card} has compute capability {words(capability)}; bf16 needs {words(BF16_SINCE)}.",
+            "set model.dtype: float16",
+            case.deploy.at("model.dtype"),
+        )
+    elif dtype.because == "DC252":
+        yield warning(
+            "DC252",
+            "bfloat16 weights are served as float16",
+            f"{case.card} has compute capability {words(capability)}, without bf16. float16 overflows above 65,504: "
+            "some models answer with garbage.",
+            "compare answers before you ship; set model.dtype: float16 to say that you did",
+            case.deploy.at("model.dtype"),
+        )
+
+
+def fp8_kv_has_a_kernel(case: Case) -> Iterator[Diagnostic]:
+    """The CPU engine holds its KV cache in the model's type."""
+    if case.on_cpu and case.choices.kv_cache_dtype.value.startswith("fp8"):
+        yield error(
+            "DC254",
+            "the CPU engine has no fp8 KV cache",
+            "Its attention kernels read the model's own type only.",
+            "set quantization.kv_cache: auto",
+            case.deploy.at("quantization.kv_cache"),
+        )

@@ -1,0 +1,49 @@
+"""All rules, in the order in which a reader would ask: model, adapters, formats, cards, memory, limits, flags."""
+
+from __future__ import annotations
+
+from deployc.diagnostics import Diagnostic
+from deployc.rules import adapters, cards, context, exposure, flags, formats, memory, sla
+from deployc.rules.case import Case, Rule
+from deployc.spec.deploy import Deploy
+from deployc.types.choices import Choices
+from deployc.types.facts import Facts
+from deployc.types.prediction import Prediction
+
+RULES: tuple[Rule, ...] = (
+    context.beyond_positions,
+    context.below_the_load,
+    adapters.belongs_to_the_model,
+    adapters.one_mode,
+    adapters.unmerged_alone,
+    adapters.rank_within_ladder,
+    formats.quantized_twice,
+    formats.int8_has_a_kernel,
+    formats.card_has_the_dtype,
+    formats.fp8_kv_has_a_kernel,
+    cards.heads_divide,
+    cards.cards_suffice,
+    cards.cards_are_alike,
+    cards.parallel_without_need,
+    cards.kernels_are_built,
+    memory.start_check,
+    memory.weights_fit,
+    memory.room_for_kv_cache,
+    memory.longest_request_fits,
+    memory.load_fits,
+    memory.graphs_outside_the_budget,
+    memory.host_holds_it,
+    sla.limits,
+    sla.over_capacity,
+    flags.known,
+    flags.typed,
+    flags.set_twice,
+    flags.coherent,
+    exposure.open_without_key,
+)
+
+
+def judge(deploy: Deploy, facts: Facts, choices: Choices, prediction: Prediction) -> list[Diagnostic]:
+    """What every rule has to say of this configuration."""
+    case = Case(deploy, facts, choices, prediction)
+    return [diagnostic for rule in RULES for diagnostic in rule(case)]
