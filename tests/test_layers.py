@@ -14,7 +14,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "deployc"
 ORDER = [
-    "diagnostics", "units", "data", "types", "source", "spec", "facts", "cost", "rules", "choose",
+    "diagnostics", "units", "data", "files", "types", "source", "spec", "facts", "cost", "rules", "choose",
     "emit", "plan", "views", "build", "apply", "measure", "adopt", "pipeline", "cli",
 ]  # fmt: skip
 PURE = {"diagnostics", "units", "types", "spec", "cost", "rules", "choose", "emit", "plan", "views"}

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from deployc.apply import cpu_build, files
+from deployc import files
+from deployc.apply import cpu_build
 from deployc.apply.engine_env import MARKER, environment_path, installed_version
 from deployc.apply.state import now
 from deployc.diagnostics import ExitCode, Report, Stop, error, warning

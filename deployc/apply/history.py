@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from deployc.apply import files
+from deployc import files
 from deployc.apply.state import State, now, short
 from deployc.diagnostics import Stop, error
 

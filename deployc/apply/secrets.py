@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from deployc.apply import files
+from deployc import files
 from deployc.apply.state import State
 from deployc.diagnostics import Report, error
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from deployc.apply import files
+from deployc import files
 from deployc.apply.identity import Identity
 from deployc.diagnostics import Diagnostic, Stop, error
 

@@ -6,9 +6,10 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TextIO
 
-from deployc.diagnostics import Report
+from deployc.diagnostics import Report, Stop, error
 
 
 def text(content: str) -> None:
@@ -31,6 +32,26 @@ def report(diagnostics: Report, *, stream: TextIO | None = None, no_color: bool 
     shown = view(diagnostics, color=color(stream, no_color), width=width(stream))
     if shown:
         stream.write(shown.rstrip("\n") + "\n")
+
+
+def plan(document: Mapping[str, Any], diagnostics: Report, *, file: str, no_color: bool = False) -> None:
+    """Print a plan for people."""
+    from deployc.views.text import plan as view
+
+    out = sys.stdout
+    text(view(document, diagnostics, color=color(out, no_color), width=width(out), file=file))
+
+
+def written(path: Path, content: str) -> None:
+    """Write a file whole, its folder made first. Raises Stop where the disk refuses."""
+    from deployc import files
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.write(path, content, mode=0o644)
+    except OSError as wrong:
+        detail = f"{path}: {wrong.strerror or wrong}."
+        raise Stop(error("DC197", "a file cannot be written", detail, "name another place, or make room")) from None
 
 
 def color(stream: TextIO, no_color: bool = False) -> bool:

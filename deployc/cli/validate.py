@@ -6,7 +6,9 @@ from deployc.cli import options, show
 from deployc.diagnostics import ExitCode
 
 
-def command(file: options.File = options.DEFAULT_FILE, json: options.Json = False, no_color: options.NoColor = False) -> int:
+def command(
+    file: options.File = options.DEFAULT_FILE, json: options.Json = False, no_color: options.NoColor = False
+) -> int:
     """Check the shape of a deploy.yaml. Example: deployc validate -f deploy.yaml"""
     from deployc import pipeline
 

@@ -6,13 +6,13 @@ JSON with sorted keys, one tensor group, flag or file a line; the same facts giv
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deployc import files
 from deployc.diagnostics import Diagnostic, ExitCode, Report, Span, Stop, error, note
 from deployc.facts.codec import Malformed, decode, encode
 from deployc.facts.source import is_folder
@@ -118,21 +118,9 @@ def facts_from(lock: Lock, deploy: Deploy) -> tuple[Facts | None, Report]:
 
 def write(path: Path, text: str) -> None:
     """Put the lockfile in place whole or not at all. Raises Stop DC196 where the disk refuses."""
-    import tempfile
-
-    temporary = ""
     try:
-        with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            temporary = file.name
-            # JSON's own escape for half a surrogate pair, which UTF-8 cannot hold
-            file.write(text.encode("utf-8", "backslashreplace"))
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)  # a temporary file is private, a lockfile is for everyone
-        Path(temporary).replace(path)
+        files.write(path, text, mode=0o644)
     except OSError as wrong:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
         fix = "Make room or give write permission on that folder; the old lockfile is untouched."
         raise Stop(
             error("DC196", "the lockfile cannot be written", f"{path}: {wrong.strerror}.", fix), ExitCode.FAILED

@@ -16,7 +16,8 @@ def write(path: Path, text: str, mode: int = 0o600) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        # backslashreplace: JSON's own escape for half a surrogate pair, which UTF-8 cannot hold
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -1,0 +1,38 @@
+"""`deployc profiles`: the cards that are known, each figure with its source."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from deployc.cli import options, show
+from deployc.diagnostics import ExitCode
+
+
+def command(
+    name: Annotated[str | None, typer.Argument(help="One card, with the source of each figure.")] = None,
+    json: options.Json = False,
+) -> int:
+    """List the GPU profiles, or show one. Example: deployc profiles rtx-4090"""
+    from deployc.facts import gpu
+    from deployc.units import show_bytes
+
+    if name is not None:
+        facts = gpu.profile(name)
+        rows = [("memory", facts.memory), ("bandwidth", facts.bandwidth), *facts.flops.items()]
+        if json:
+            from dataclasses import asdict
+
+            show.json(asdict(facts))
+            return ExitCode.OK
+        lines = [f"{facts.name}: compute capability {facts.compute_capability}, {facts.interconnect}"]
+        lines += [f"  {what:<10} {spec.value:.4g}  {spec.basis}: {spec.source}" for what, spec in rows if spec]
+        show.text("\n".join(lines))
+        return ExitCode.OK
+    known = [gpu.profile(one) for one in gpu.names()]
+    if json:
+        show.json({"format_version": "1.0", "profiles": [facts.name for facts in known]})
+    else:
+        show.text("\n".join(f"{facts.name:<18} {show_bytes(facts.memory.value)}" for facts in known))
+    return ExitCode.OK
