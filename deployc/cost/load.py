@@ -93,10 +93,11 @@ def settle(step: Step, request: Request, rate: float, room: float) -> float:
 def _first_token(step: Step, request: Request, running: float, prefill: float, rate: float) -> float:
     """The rest of the current step, one step more (scheduling acts two deep), the prompt itself, prompts before it."""
     busy = min(0.9, rate * prefill)
-    alone = step.front + step.fixed + prefill + step.weight_seconds
-    return (
-        alone if running <= 1 else alone + 1.5 * step.decode(running, request.context) + 2 * busy * prefill / (1 - busy)
-    )
+    alone = step.front + step.fixed + prefill + step.weight_seconds + step.expert_seconds
+    if running <= 1:
+        return alone
+    before = prefill + 3 * busy * prefill / (1 - busy)
+    return alone + 1.5 * step.decode(running, request.context) + before
 
 
 def _served(

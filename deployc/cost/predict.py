@@ -43,7 +43,7 @@ def predict(deploy: Deploy, facts: Facts, choices: Choices) -> Prediction:
         max_concurrency=cache.concurrency,
         kv_bytes_per_token=cache.bytes_per_token,
         speed=Speed(
-            ttft_p50=seconds("ttft_p50", 1.6),
+            ttft_p50=seconds("ttft_p50", 2.0),
             ttft_p95=seconds("ttft_p95", 1.6),
             tpot_p50=seconds("tpot_p50"),
             tpot_p95=seconds("tpot_p95"),
@@ -137,7 +137,8 @@ def _bound(facts: Facts, of: Step, room: float, request: Request, served: Served
     running = served.running
     if of.host + running * of.host_per_sequence > of.decode(running, request.context) * 0.999:
         return "cpu"
-    reading = request.output_tokens * (of.weight_seconds + running * request.context * of.kv_seconds_per_token)
+    reading = of.weight_seconds + of.expert_seconds + running * request.context * of.kv_seconds_per_token
+    reading *= request.output_tokens
     computing = running * (load.prefill_seconds(of, request) + request.output_tokens * of.flop_seconds_per_token)
     return "compute" if computing > reading else "memory-bandwidth"
 

@@ -26,7 +26,9 @@ GDDR_LIMIT = 1.9e12
 class Step:
     """What a step of one engine costs, in seconds, on one side of the band."""
 
-    weight_seconds: float  # reading all weights once
+    weight_seconds: float  # reading once what every token needs
+    expert_seconds: float  # reading once all routed experts
+    expert_share: float  # of them one token touches
     kv_seconds_per_token: float  # reading the KV of one token of context
     flop_seconds_per_token: float  # matrix work of one token
     attention_seconds: float  # x tokens x context, in prefill
@@ -38,7 +40,9 @@ class Step:
 
     def decode(self, sequences: float, context: float) -> float:
         """One token for each of `sequences`, each with `context` tokens of KV."""
-        bytes_time = self.weight_seconds + sequences * context * self.kv_seconds_per_token
+        touched = 1 - float((1 - self.expert_share) ** sequences)
+        bytes_time = self.weight_seconds + touched * self.expert_seconds
+        bytes_time += sequences * context * self.kv_seconds_per_token
         gpu = max(bytes_time, sequences * self.flop_seconds_per_token) + self.fixed
         gpu += sequences * self.reduce_seconds_per_token
         return max(gpu, self.host + sequences * self.host_per_sequence)
@@ -65,14 +69,17 @@ def step(deploy: Deploy, facts: Facts, choices: Choices, side: Side = "value") -
     stream = at("weight_stream_hbm" if bandwidth > GDDR_LIMIT else "weight_stream_gddr")
     active = _active_parameters(facts) / tp
     token_bytes = bytes_per_token(model, choices.kv_cache_dtype.value, choices.dtype.value, tp)
-    share = at("gemm_share")
+    share = at("gemm_share") * (at("moe_gemm_share") if model.experts else 1.0)
+    routed = _routed_share(facts)
     launch = "cpu_layer_launch" if on_cpu else "eager_layer_launch" if choices.enforce_eager.value else "layer_launch"
     hops = 2 * model.layers if tp > 1 else 0
     unmerged = at("lora_unmerged") if choices.adapter_mode.value == "serve" else 1.0
     joined = _joined(facts, constants["pcie_bandwidth"], side)
     reduced = hops * 2 * (tp - 1) / tp * model.hidden_size * 2 / joined if hops else 0.0
     return Step(
-        weight_seconds=_experts_read(facts) * streamed / (bandwidth * stream) / unmerged,
+        weight_seconds=(1 - routed) * streamed / (bandwidth * stream) / unmerged,
+        expert_seconds=routed * streamed / (bandwidth * stream) / unmerged,
+        expert_share=model.experts_per_token / model.experts if model.experts else 0.0,
         kv_seconds_per_token=token_bytes / (bandwidth * at("kv_stream")),
         flop_seconds_per_token=2 * active / (peak * share) / unmerged,
         attention_seconds=4 * model.layers * model.heads / tp * model.head_dim / (peak * share),
@@ -95,13 +102,12 @@ def _active_parameters(facts: Facts) -> float:
     return total
 
 
-def _experts_read(facts: Facts) -> float:
-    """Share of the weights a small batch reads: of a mixture of experts at least those of one token."""
-    model = facts.model.architecture
-    if not model.experts:
-        return 1.0
-    total = sum(t.elements for t in facts.model.tensors)
-    return max(_active_parameters(facts) / total, 0.2)
+def _routed_share(facts: Facts) -> float:
+    """Share of the parameters that lies in routed experts."""
+    if not facts.model.architecture.experts:
+        return 0.0
+    routed = sum(t.elements for t in facts.model.tensors if ".experts." in t.pattern)
+    return routed / sum(t.elements for t in facts.model.tensors)
 
 
 def _bandwidth(facts: Facts, side: Side) -> float:
