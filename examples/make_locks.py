@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from deployc import pipeline
+from deployc.cli import show
 from deployc.diagnostics import Stop
 from deployc.facts import lock
 from deployc.facts.engine import engine
@@ -93,4 +94,8 @@ def _json(path: Path) -> Mapping[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except Stop as stop:
+        show.report(stop.report)
+        sys.exit(stop.exit_code)

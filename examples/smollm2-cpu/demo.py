@@ -63,7 +63,7 @@ def run(steps: Steps) -> None:
         deployc("plan")
         plan = json.loads(deployc("plan", "--json", capture=True))
     with steps.step("deployc apply: merge, int8, vLLM on the CPU"):
-        deployc("apply", "--yes")
+        deployc("apply")
     with steps.step("The same questions to the served model"):
         compare(before, served_answers())
     with steps.step("Predicted and observed"):

@@ -1,0 +1,115 @@
+"""Memory: exact sums by hand, measured starts inside the band, and what must hold for any configuration."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from configured import GIB, H200, HOST, QWEN_05B, QWEN_7B, SMOLLM2, card, case_of, facts_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deployc.cost import kv_cache
+from deployc.cost.memory import memory
+from deployc.cost.overhead import capture_sizes, lora_rank
+from deployc.cost.weights import weight_bytes
+from deployc.types.choices import Choice
+
+MEASURED = json.loads((Path(__file__).parent / "data" / "h200.json").read_text())["memory"]
+
+
+def bytes_of(config: dict[str, Any], tp: int = 1, weights: str = "none") -> int:
+    model = facts_of(config).model
+    return weight_bytes(model.tensors, model.architecture, tp, "bfloat16", weights)
+
+
+def test_weights_are_the_sum_of_the_shapes() -> None:
+    # Qwen2.5-7B has 7,615,616,512 parameters and a vocabulary of 152,064 = 64 x 2,376: no padding, two bytes each
+    assert bytes_of(QWEN_7B) == 2 * 7_615_616_512
+
+
+def test_tied_embeddings_are_counted_once() -> None:
+    assert bytes_of(QWEN_05B) == 2 * 494_032_768
+
+
+def test_int8_leaves_embeddings_norms_and_biases_at_16_bit() -> None:
+    # a layer: q 3584x3584, k and v 3584x512, o 3584x3584, gate and up 3584x18944, down 18944x3584: 1 B an element
+    linears = 28 * (2 * 3584 * 3584 + 2 * 3584 * 512 + 3 * 3584 * 18944)
+    rows = 28 * (3584 + 512 + 512 + 3584 + 18944 + 18944 + 3584)  # a float32 scale each
+    rest = 2 * (7_615_616_512 - linears)
+    assert bytes_of(QWEN_7B, weights="int8") == linears + 4 * rows + rest
+
+
+def test_kv_heads_are_replicated_where_tensor_parallel_exceeds_them() -> None:
+    architecture = facts_of(QWEN_7B).model.architecture
+    assert kv_cache.bytes_per_token(architecture, "auto", "bfloat16") == 2 * 28 * 4 * 128 * 2 == 56 * 1024
+    assert kv_cache.bytes_per_token(architecture, "auto", "bfloat16", 4) == 14 * 1024
+    assert kv_cache.bytes_per_token(architecture, "auto", "bfloat16", 7) == 14 * 1024  # one head at least
+    assert kv_cache.bytes_per_token(architecture, "fp8", "bfloat16") == 28 * 1024
+
+
+def test_the_cpu_pool_of_a_gibibyte_holds_the_blocks_that_vllm_logs() -> None:
+    # SmolLM2-135M: 2 x 30 layers x 3 heads x 64 x 2 B = 23,040 B a token; measured: 364 blocks of 128, 46,592 tokens
+    case = case_of(
+        facts_of(SMOLLM2, (HOST,)),
+        hardware="{gpu: cpu, host_memory: 8GiB}",
+        workload="{input_tokens: 64, output_tokens: 32, concurrency: 2, max_context: 2048}",
+    )
+    assert case.choices.cpu_kv_cache_bytes == Choice(GIB, "search", case.choices.cpu_kv_cache_bytes.reason)  # type: ignore[union-attr]
+    assert case.prediction.kv_cache_tokens.value == 364 * 128 == 46_592
+    assert case.prediction.kv_cache_tokens.basis == "exact"
+
+
+@pytest.mark.parametrize("row", MEASURED, ids=lambda r: str(r["id"]))
+def test_measured_starts_lie_in_the_band(row: dict[str, Any]) -> None:
+    facts = facts_of(row["config"], (replace(H200, memory=H200.memory),) * row["tp"], "0.25.1", seqs=128)
+    case = case_of(
+        facts,
+        hardware=f"{{gpu: h200-sxm, count: {row['tp']}}}",
+        workload="{input_tokens: 1500, output_tokens: 256, concurrency: 8}",
+        engine=f"{{version: 0.25.1, parallel: {{tensor: {row['tp']}}}, gpu_memory_utilization: "
+        f"{row['gpu_memory_utilization']}, args: {{max-num-seqs: {row['max_num_seqs']}, "
+        f"max-model-len: {row['max_model_len']}, enforce-eager: {str(row['enforce_eager']).lower()}}}}}",
+    )
+    bill = case.prediction.memory
+    assert bill.weights.value / GIB == pytest.approx(row["weights_gib"], rel=0.01, abs=0.11)
+    assert bill.kv_cache.low / GIB - 0.11 <= row["available_kv_gib"] <= bill.kv_cache.high / GIB + 0.11
+    assert case.prediction.kv_cache_tokens.value == pytest.approx(row["kv_tokens"], rel=0.03, abs=16_000)
+
+
+def test_capture_sizes_are_the_engines() -> None:
+    # max_num_seqs 128: 1, 2, 4, 8, 16 … 128 = 3 + 16; measured on 0.25.1: 19 full sizes, 11 at max_num_seqs 64
+    assert capture_sizes(128, 2048) == 19
+    assert capture_sizes(64, 2048) == 11
+    assert capture_sizes(1, 2048) == 1
+    assert capture_sizes(512, 8192) == 3 + 31 + 17
+
+
+def test_the_rank_ladder() -> None:
+    assert [lora_rank(r) for r in (1, 2, 16, 17, 512, 513)] == [1, 8, 16, 32, 512, None]
+
+
+@given(tp=st.sampled_from([1, 2, 4]), seqs=st.integers(1, 1024), length=st.integers(16, 32768))
+@settings(max_examples=40, deadline=None)
+def test_invariants(tp: int, seqs: int, length: int) -> None:
+    facts = facts_of(QWEN_7B, (card(memory=47 * GIB),) * 4)
+    base = case_of(facts, hardware="{gpu: x, count: 4}").choices
+
+    def at(**changes: Any) -> Any:
+        return memory(case.deploy, facts, replace(base, **{k: Choice(v, "search") for k, v in changes.items()}))
+
+    case = case_of(facts, hardware="{gpu: x, count: 4}")
+    bill, cache = at(tensor_parallel_size=tp, max_num_seqs=seqs, max_model_len=length)
+    wider, _ = at(tensor_parallel_size=tp * 2, max_num_seqs=seqs, max_model_len=length)
+    _, longer = at(tensor_parallel_size=tp, max_num_seqs=seqs, max_model_len=length * 2)
+    _, halved = at(tensor_parallel_size=tp, max_num_seqs=seqs, max_model_len=length, kv_cache_dtype="fp8")
+    assert wider.weights.value <= bill.weights.value
+    assert longer.concurrency.value <= cache.concurrency.value
+    assert halved.tokens.value >= 2 * cache.tokens.value - 16
+    assert cache.usable.value <= cache.tokens.value
+    spent = bill.weights.value + bill.activations.value + bill.non_torch.value + bill.adapters.value
+    assert bill.kv_cache.value + spent == pytest.approx(bill.budget.value)
+    assert bill.kv_cache.low <= bill.kv_cache.value <= bill.kv_cache.high
