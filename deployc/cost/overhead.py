@@ -12,8 +12,11 @@ LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 
 
 def capture_sizes(max_num_seqs: int, max_num_batched_tokens: int) -> int:
-    """How many CUDA graphs are captured: 1, 2, 4, then every 8 below 256, every 16 above (vllm/config/vllm.py)."""
-    top = min(2 * max_num_seqs, 512, max_num_batched_tokens)
+    """How many full CUDA graphs are captured: 1, 2, 4, then every 8 below 256, every 16 above (vllm/config/vllm.py).
+
+    Full graphs go up to max_num_seqs; the piecewise ones above, up to twice that, share their pool.
+    """
+    top = min(max_num_seqs, 512, max_num_batched_tokens)
     sizes = [size for size in (1, 2, 4) if size <= top]
     return len(sizes) + len(range(8, min(top, 255) + 1, 8)) + len(range(256, top + 1, 16))
 
