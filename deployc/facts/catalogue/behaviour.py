@@ -123,7 +123,8 @@ def _entrypoint(tree: Tree) -> Read:
 
 def _rope_key(tree: Tree) -> Read:
     found = tree.definition("vllm.transformers_utils.config", "patch_rope_parameters")
-    if "rope_parameters" not in ast.unparse(found.node):
+    text = ast.unparse(found.node)
+    if ".rope_parameters" not in text and "'rope_parameters'" not in text:  # the attribute, not the function's name
         raise Unreadable(f"{found.place} does not patch rope_parameters")
     return "rope_parameters", found.place
 

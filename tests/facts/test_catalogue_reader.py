@@ -1,0 +1,197 @@
+"""The catalogue's reader on a source tree made here: no download, nothing of an engine imported."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+from small_engine import small_engine
+
+from deployc.facts.catalogue import Unreadable
+from deployc.facts.catalogue.__main__ import main
+from deployc.facts.catalogue.behaviour import behaviours
+from deployc.facts.catalogue.fetch import fetch, unpack
+from deployc.facts.catalogue.parser import flags
+from deployc.facts.engine import load
+from deployc.types.facts import Flag
+
+GOING = "Deprecated: this option will be removed."
+GONE = "--old-way is deprecated and has no effect."
+EXPECTED = [
+    Flag("allowed-origins", "json", (), '["*"]'),
+    Flag("api-server-count", "int", aliases=("asc",)),
+    Flag("backend", "str", (), "fast"),
+    Flag("cache-bytes", "size"),
+    Flag("calculate-kv-scales", "bool", (), "false", ("no-calculate-kv-scales",), GOING),
+    Flag("disable-log-stats", "bool", (), "false"),
+    Flag("dtype", "str", ("auto", "half"), "auto", ("t",)),
+    Flag("enable-log-requests", "bool", (), "false", ("no-enable-log-requests",)),
+    Flag("enable-prefix-caching", "bool", aliases=("no-enable-prefix-caching",)),
+    Flag("going", "str", deprecated="deprecated"),
+    Flag("gpu-memory-utilization", "float", (), "0.9", ("device-memory-utilization",)),
+    Flag("inner", "json"),
+    Flag("kind", "str", (), "x"),
+    Flag("kv-cache-dtype", "str", ("auto", "fp8", "fp8_e5m2"), "auto"),
+    Flag("lora-modules", "list"),
+    Flag("max-model-len", "size"),
+    Flag("method", "str"),
+    Flag("middleware", "list", (), "[]"),
+    Flag("model", "str", (), "tiny"),
+    Flag("names", "list"),
+    Flag("old-way", "bool", aliases=("no-old-way",), deprecated=GONE),
+    Flag("options", "json"),
+    Flag("overrides", "json", (), "{}"),
+    Flag("parts", "list", ("a", "b")),
+    Flag("port", "int", (), "8000"),
+    Flag("shutdown-timeout", "int", (), "0"),
+    Flag("size", "int", ("8", "32", "64"), "8"),
+    Flag("token", "str"),
+]  # fmt: skip
+
+
+def test_every_form_of_an_option_is_read(tmp_path: Path) -> None:
+    """Plain and splatted arguments, loops, inheritance, Literals, booleans with twins, aliases, what is going."""
+    assert list(flags(small_engine(tmp_path)).values()) == EXPECTED
+
+
+@pytest.mark.parametrize("entry", ["vllm/entrypoints/launchers/cli_args.py", "vllm/entrypoints/common/cli_args.py"])
+def test_the_parser_is_found_where_later_versions_have_it(tmp_path: Path, entry: str) -> None:
+    tree = small_engine(tmp_path)
+    (tmp_path / entry).parent.mkdir()
+    (tmp_path / "vllm/entrypoints/openai/cli_args.py").rename(tmp_path / entry)
+    assert list(flags(tree)) == [flag.name for flag in EXPECTED]
+
+
+def test_behaviours_have_value_and_place(tmp_path: Path) -> None:
+    read = behaviours(small_engine(tmp_path))
+    assert {name: value for name, (value, _) in read.items()} == {
+        "gpu_memory_utilization": 0.9,
+        "batch_defaults": [
+            {"device": "cpu", "tokens": 4096, "seqs": 128, "times_world_size": True},
+            {"min_memory": 70 * 2**30, "not_gpu": ["a100"], "tokens": 8192, "seqs": 1024},
+            {"tokens": 2048, "seqs": 256},
+        ],
+        "block_size": 16,
+        "cuda": "13.0",
+        "compute_capabilities": ["7.5", "9.0"],
+        "entrypoint": "vllm serve",
+        "rope_key": "rope_parameters",
+        "cpu": {
+            "block_size": 64,
+            "dtypes": ["bfloat16", "float32"],
+            "kv_space_unit": 2**30,
+            "kv_space_unset": "gpu_memory_utilization",
+        },
+        "model_runner": "V2",
+        "graphs_in_budget": False,
+        "moe_model_runner": "V1",
+        "moe_graphs_in_budget": True,
+        "moe_exceptions": ["A", "B"],
+    }
+    for name, (_, place) in read.items():
+        path, _, line = place.rpartition(":")
+        assert 0 < int(line) <= len((tmp_path / path).read_text().splitlines()), f"{name}: {place}"
+
+
+def test_one_runner_for_all_models_has_no_exception(tmp_path: Path) -> None:
+    tree = small_engine(tmp_path, vllm=("def _is_default_v2_model_runner_model", "def another"))
+    assert not [name for name in behaviours(tree) if name.startswith("moe_")]
+
+
+SHAPES = [
+    ("arg_utils", '"a100" not in device_name', '"h100" in device_name', "device_name` is not known"),
+    ("arg_utils", "8192}", "8192 - 1}", "is no plain number"),
+    ("arg_utils", "current_platform.is_cpu()", "on_a_cpu", "no rule for the CPU"),
+    ("cache", "default=0.9", "default=computed()", "no plain default"),
+    ("cache", "DEFAULT_BLOCK_SIZE", "SIZE", "no DEFAULT_BLOCK_SIZE"),
+    ("cpu", "kv_cache_space * GiB_bytes", "kv_cache_space", "VLLM_CPU_KVCACHE_SPACE"),
+    ("cpu", "if not cache_config.user_specified_block_size", "if True", "no default block size"),
+    ("cpu", "return [torch", "dtypes = [torch", "ends in no plain list"),
+    ("vllm", "not model_config.is_moe", "True", "not one this reader knows"),
+    ("Dockerfile", "vllm-openai\n", "vllm-server\n", "what vllm-openai starts"),
+    ("config", "rope_parameters = {}", "rope_scaling = {}", "does not patch rope_parameters"),
+]
+
+
+@pytest.mark.parametrize(("stem", "was", "now", "why"), SHAPES, ids=[f"{s[0]}: {s[3]}" for s in SHAPES])
+def test_a_behaviour_of_another_shape_is_refused(tmp_path: Path, stem: str, was: str, now: str, why: str) -> None:
+    """The reader names what it does not know; it never falls back to an older version's value."""
+    with pytest.raises(Unreadable, match=why):
+        behaviours(small_engine(tmp_path, **{stem: (was, now)}))
+
+
+PARSERS = [
+    ("arg_utils", 'if not ("serve"', 'if some() or ("serve"', "cannot be decided"),
+    ("arg_utils", '**model_kwargs["names"]', '**model_kwargs["nobody"]', "not a known map"),
+    ("arg_utils", '"--names", **', "somewhere(), **", "without a readable name"),
+    ("arg_utils", "def _compute_kwargs", "def computed", "no _compute_kwargs"),
+    ("arg_utils", "contains_type(type_hints, int)", "takes_a_number()", "which integers take a suffix"),
+    ("cli_args", "frontend_kwargs.items()", "elsewhere()", "loop cannot be followed"),
+    ("cli_args", "def make_arg_parser", "def make_parser", "no make_arg_parser"),
+    ("cache", 'Literal["auto", FP8]', "Literal[auto()]", "in a Literal"),
+]
+
+
+@pytest.mark.parametrize(("stem", "was", "now", "why"), PARSERS, ids=[f"{s[0]}: {s[3]}" for s in PARSERS])
+def test_a_parser_of_another_shape_is_refused(tmp_path: Path, stem: str, was: str, now: str, why: str) -> None:
+    with pytest.raises(Unreadable, match=why):
+        flags(small_engine(tmp_path, **{stem: (was, now)}))
+
+
+def test_the_file_that_is_written_is_the_one_that_is_read(tmp_path: Path) -> None:
+    tree = small_engine(tmp_path / "sources")
+    assert main(["1.2.3", "--sources", str(tree.root), "--output", str(tmp_path)]) == 0
+    facts = load(tmp_path / "vllm-1.2.3.json")
+    assert list(facts.flags.values()) == EXPECTED
+    assert (facts.version, facts.image, facts.cuda) == ("1.2.3", "vllm/vllm-openai:v1.2.3", "13.0")
+    assert facts.moe_exceptions == ("A", "B")
+    assert facts.batch_defaults[0]["device"] == "cpu"
+    lines = (tmp_path / "vllm-1.2.3.json").read_text().splitlines()
+    assert [json.loads(line.strip().rstrip(","))["name"] for line in lines if line.startswith('    {"name"')] == [
+        flag.name for flag in EXPECTED
+    ]
+
+
+def test_what_cannot_be_read_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tree = small_engine(tmp_path / "sources", cache=("DEFAULT_BLOCK_SIZE", "SIZE"))
+    assert main(["1.2.3", "--sources", str(tree.root), "--output", str(tmp_path)]) == 1
+    assert "no DEFAULT_BLOCK_SIZE" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["sources"]
+
+
+def _archive(folder: Path, version: str) -> Path:
+    """A source package whose setup.py must never run."""
+    small_engine(folder / f"vllm-{version}")
+    (folder / f"vllm-{version}" / "setup.py").write_text("raise SystemExit('the package was run')\n")
+    (folder / f"vllm-{version}" / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["torch"]\nbuild-backend = "setuptools.build_meta"\n'
+    )
+    (folder / f"vllm-{version}" / "PKG-INFO").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}\n")
+    path = folder / "index" / f"vllm-{version}.tar.gz"
+    path.parent.mkdir()
+    with tarfile.open(path, "w:gz") as archive:
+        archive.add(folder / f"vllm-{version}", f"vllm-{version}")
+    return path
+
+
+def test_pip_fetches_a_source_package_without_running_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = _archive(tmp_path, "1.2.3")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(archive.parent))
+    root = fetch("1.2.3", tmp_path / "fetched")
+    assert (root / "vllm/engine/arg_utils.py").is_file()
+    assert not (root / "PKG-INFO").exists(), "only what is read is unpacked"
+    with pytest.raises(Unreadable, match=r"no source package of vllm 4\.5\.6"):
+        fetch("4.5.6", tmp_path / "fetched")
+
+
+def test_an_archive_cannot_write_outside(tmp_path: Path) -> None:
+    path = tmp_path / "vllm-1.tar.gz"
+    (tmp_path / "evil.py").write_text("")
+    with tarfile.open(path, "w:gz") as archive:
+        archive.add(tmp_path / "evil.py", "../outside.py")
+    with pytest.raises(tarfile.OutsideDestinationError):
+        unpack(path, tmp_path / "into")
+    assert not (tmp_path / "outside.py").exists()

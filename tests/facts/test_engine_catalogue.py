@@ -1,0 +1,181 @@
+"""The shipped catalogues against what others read of the same versions, and `engine()` against versions it lacks."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from handmade import QWEN_ON_4090, deploy_of
+
+from deployc.data import profiles
+from deployc.facts import engine as module
+from deployc.facts.codec import decode, encode
+from deployc.facts.engine import engine, load, versions
+from deployc.types.facts import EngineFacts, Flag
+
+DATA = Path(__file__).parent / "data"
+NAMES = json.loads((DATA / "vllm_serve_options.json").read_text())
+REAL = json.loads((DATA / "vllm_parser_0.32.0.json").read_text())["actions"]
+GIB = 2**30
+
+
+def catalogue(version: str) -> EngineFacts:
+    facts, report = engine(deploy_of(QWEN_ON_4090.replace("0.32.0", version)))
+    assert facts is not None, [d.detail for d in report]
+    assert len(report) == 0
+    return facts
+
+
+def spelled(flag: Flag) -> set[str]:
+    """The option strings of a flag as a command line has them, without the `--no-` twins."""
+    short = {alias for alias in flag.aliases if f"-{alias}" in NAMES["0.32.0"]["short"]}
+    long = {f"--{name}" for name in (flag.name, *flag.aliases) if name not in short and not _twin(name, flag)}
+    return long | {f"-{alias}" for alias in short}
+
+
+def _twin(name: str, flag: Flag) -> bool:
+    return flag.type == "bool" and name in {f"no-{flag.name}", *(f"no-{alias}" for alias in flag.aliases)}
+
+
+def test_the_versions_that_ship() -> None:
+    assert versions() == ("0.25.1", "0.32.0", "0.33.0")
+
+
+@pytest.mark.parametrize(("version", "listed"), [("0.25.1", "0.25.0"), ("0.32.0", "0.32.0"), ("0.33.0", "0.33.0")])
+def test_option_names_are_those_that_another_reader_found(version: str, listed: str) -> None:
+    """All of them and no others. 0.25.1 is held against 0.25.0: no option came or went between the two."""
+    ours = {name for flag in catalogue(version).flags.values() for name in spelled(flag)}
+    assert ours == {*NAMES[listed]["options"], *NAMES[listed]["short"]}
+
+
+def test_booleans_have_the_twins_of_the_real_parser() -> None:
+    ours = {f"--{n}" for f in catalogue("0.32.0").flags.values() for n in f.aliases if _twin(n, f)}
+    assert ours == set(NAMES["no_forms_0.32.0"])
+
+
+KINDS = {
+    "int": "int", "str": "str", "float": "float", "loads": "json", "union_dict_and_str": "json",
+    "parse_type.<locals>._parse_type": "json", "_compute_kwargs.<locals>.parse_dataclass": "json",
+    "human_readable_int": "size", "human_readable_int_or_auto": "size", "None": "str",
+    "EngineArgs.add_cli_args.<locals>.<lambda>": "str",
+}  # fmt: skip
+"""argparse converters of vLLM 0.32.0 -> what the catalogue calls them; optional ones hide theirs and are left out."""
+
+
+def kind_of(action: dict[str, Any]) -> str | None:
+    if action["action"] in ("BooleanOptionalAction", "_StoreTrueAction"):
+        return "bool"
+    if action["nargs"] == "+" or action["action"] == "_AppendAction":
+        return "list"
+    return KINDS.get(action["type"])
+
+
+@pytest.mark.parametrize("action", REAL, ids=lambda action: action["options"][0])
+def test_a_flag_is_as_the_real_parser_has_it(action: dict[str, Any]) -> None:
+    """Type, choices and default of each of the 316 options of an installed vLLM 0.32.0."""
+    flag = FLAGS[action["options"][0].removeprefix("--")]
+    assert {name.lstrip("-") for name in action["options"]} == {flag.name, *flag.aliases}
+    expected = kind_of(action)
+    assert flag.type == expected or (expected is None and "optional_type" in action["type"])
+    if flag.name != "mm-processor-device":  # its choices depend on the device at hand: not known, so not checked
+        assert set(flag.choices) == {choice for choice in action["choices"] or () if choice != "None"}
+    if flag.default is not None and flag.name not in ("backend", "mamba-backend", "optimization-level"):
+        assert written(action["default"]) == flag.default
+
+
+FLAGS = load(profiles() / "engines" / "vllm-0.32.0.json").flags
+
+
+def written(representation: str) -> str:
+    """A default's repr as the catalogue writes it."""
+    value = ast.literal_eval(representation.replace("set()", "[]"))
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value) if isinstance(value, list | dict) else str(value)
+
+
+def test_behaviours_by_version() -> None:
+    """What the cost model hangs on; the places in the sources stand in the files."""
+    old, new, newest = map(catalogue, versions())
+    assert {f.gpu_memory_utilization for f in (old, new, newest)} == {0.92}
+    assert {f.block_size for f in (old, new, newest)} == {16}
+    assert {f.cpu["block_size"] for f in (old, new, newest)} == {128}
+    assert (old.model_runner, old.graphs_in_budget) == ("V2", False)
+    assert (old.moe_model_runner, old.moe_graphs_in_budget) == ("V1", True)
+    assert "Qwen2MoeForCausalLM" in old.moe_exceptions
+    assert (new.model_runner, new.graphs_in_budget, new.moe_model_runner) == ("V2", True, "")
+    assert (newest.model_runner, newest.graphs_in_budget, newest.moe_model_runner) == ("V2", True, "")
+    assert [rule.get("min_memory") for rule in old.batch_defaults] == [None, 70 * GIB, None]
+    assert [rule.get("min_memory") for rule in newest.batch_defaults] == [None, 160 * GIB, 70 * GIB, None]
+    assert newest.batch_defaults[-1] == {"tokens": 2048, "seqs": 256}
+    assert {(f.cuda, f.entrypoint, f.rope_key) for f in (old, new, newest)} == {
+        ("13.0", "vllm serve", "rope_parameters")
+    }
+    assert all("7.0" not in f.compute_capabilities and "8.9" in f.compute_capabilities for f in (old, new, newest))
+    assert all("shutdown-timeout" in f.flags for f in (old, new, newest))
+
+
+def test_every_behaviour_names_its_place() -> None:
+    for version in versions():
+        read = json.loads((profiles() / "engines" / f"vllm-{version}.json").read_text())
+        for name, entry in read["behaviour"].items():
+            path, _, line = entry["source"].rpartition(":")
+            assert path.startswith(("vllm/", "docker/")), f"{version} {name}"
+            assert int(line) > 0, f"{version} {name}"
+
+
+def test_a_catalogue_survives_the_lockfile() -> None:
+    facts = catalogue("0.25.1")
+    assert decode(EngineFacts, json.loads(json.dumps(encode(facts)))) == facts
+
+
+def test_a_catalogue_loads_in_a_blink() -> None:
+    path = profiles() / "engines" / "vllm-0.33.0.json"
+    load(path)
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        load(path)
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.005
+
+
+@pytest.mark.parametrize(
+    "version", ["0.32.1", "0.34.0", "0.19.0", "latest", "0.33", "../vllm-0.33.0", "", "0.33.0+cpu"]
+)
+def test_a_version_without_a_catalogue_is_refused(version: str) -> None:
+    facts, report = engine(deploy_of(QWEN_ON_4090.replace("version: 0.32.0", f"version: '{version}'")))
+    assert facts is None
+    [diagnostic] = report
+    assert (diagnostic.code, str(diagnostic.at)) == ("DC550", "deploy.yaml:19:12")
+    assert "0.25.1, 0.32.0, 0.33.0" in diagnostic.detail
+    assert f"python -m deployc.facts.catalogue {version}" in diagnostic.fix
+
+
+def test_a_v_before_the_version_is_named() -> None:
+    _, report = engine(deploy_of(QWEN_ON_4090.replace("0.32.0", "v0.32.0")))
+    assert [d.fix for d in report] == ["Write it without the v: 0.32.0."]
+
+
+DAMAGE = ["", "{", "[]", "{}", '{"behaviour": {}, "flags": []}', '{"behaviour": {"new": {"value": 1}}, "flags": [{}]}']
+
+
+@pytest.mark.parametrize("text", DAMAGE)
+def test_a_damaged_catalogue_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(module, "_folder", lambda: tmp_path)
+    (tmp_path / "vllm-0.32.0.json").write_text(text)
+    facts, report = engine(deploy_of(QWEN_ON_4090))
+    assert facts is None
+    assert [d.code for d in report] == ["DC551"]
+
+
+def test_versions_are_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_folder", lambda: tmp_path)
+    for version in ("0.9.2", "0.25.0", "0.10.0", "0.25.0.post1"):
+        shutil.copy(profiles() / "engines" / "vllm-0.33.0.json", tmp_path / f"vllm-{version}.json")
+    assert versions() == ("0.9.2", "0.10.0", "0.25.0", "0.25.0.post1")
