@@ -32,7 +32,7 @@ class HuggingFace:
         secrets = {"Authorization": f"Bearer {token}"} if token else {}
         self._web = Web(endpoint, source, secrets, patience)
         self._token: str | bool = token or False
-        info = self._asked(lambda: self._listing(revision), revision, "the listing")
+        info = self.asked(lambda: self._listing(revision), revision, "the listing")
         commit = info.sha
         if not isinstance(commit, str) or info.siblings is None:
             raise faults.not_a_hub(self._web.host, f"its answer about {source} names no commit or no files.")
@@ -60,7 +60,7 @@ class HuggingFace:
         if sibling.size is None:
             if not is_pinned(sibling.rfilename):
                 return Entry(0, "")
-            return self._asked(lambda: self._metadata(sibling.rfilename), None, sibling.rfilename)
+            return self.asked(lambda: self._metadata(sibling.rfilename), None, sibling.rfilename)
         lfs = sibling.lfs
         sha256 = lfs.get("sha256") if isinstance(lfs, dict) else getattr(lfs, "sha256", None)
         return Entry(sibling.size, f"sha256:{sha256}" if sha256 else f"etag:{sibling.blob_id}")
@@ -80,8 +80,11 @@ class HuggingFace:
             raise faults.not_a_hub(self._web.host, f"it tells neither size nor checksum of {name}.")
         return Entry(found.size, f"{'sha256' if len(found.etag) == 64 else 'etag'}:{found.etag}")
 
-    def _asked(self, ask: Callable[[], T], revision: str | None, name: str) -> T:
-        """What huggingface_hub answers; every way to fail as a Fault, those that may pass tried again."""
+    def asked(self, ask: Callable[[], T], revision: str | None, name: str) -> T:
+        """What huggingface_hub answers; every way to fail as a Fault, those that may pass tried again.
+
+        `name` is what is asked for, for people.
+        """
         from huggingface_hub.errors import HfHubHTTPError
 
         transport: type[Exception] = HfHubHTTPError.__bases__[0]  # requests, httpx …, as this version uses

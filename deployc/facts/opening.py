@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from deployc.diagnostics import Diagnostic, Report, warning
 from deployc.facts.folder import Folder
 from deployc.facts.source import Source, check_repository, is_folder
 
 if TYPE_CHECKING:
+    from deployc.facts.web import Patience
     from deployc.spec.deploy import Deploy
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _TOKENS = {"huggingface": ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"), "modelscope": ("MODELSCOPE_API_TOKEN",)}
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A hub as this file reaches it; the token is shown nowhere."""
+
+    hub: Literal["huggingface", "modelscope"]
+    endpoint: str
+    token: str | None = field(repr=False)
+    patience: Patience
 
 
 def folder_path(deploy: Deploy, source: str, env: Mapping[str, str]) -> Path:
@@ -43,13 +55,24 @@ def open_source(
         detail = f"{source} is read from the hub; there is a folder of that name beside the deploy.yaml too."
         fix = f"Write ./{source} if the folder is meant."
         report.add(warning("DC220", "a hub id that is also a folder", detail, fix, deploy.at(f"{section}.source")))
-    return _open_hub(deploy, source, revision, env, report)
+    return open_hub(access(deploy, env, report), source, revision)
 
 
-def _open_hub(deploy: Deploy, source: str, revision: str | None, env: Mapping[str, str], report: Report) -> Source:
+def open_hub(access: Access, source: str, revision: str | None) -> Source:
+    """A repository at the commit that `revision` names. Raises Fault."""
+    if access.hub == "modelscope":
+        from deployc.facts.modelscope import ModelScope
+
+        return ModelScope(source, revision, access.endpoint, access.token, access.patience)
+    from deployc.facts.huggingface import HuggingFace
+
+    return HuggingFace(source, revision, access.endpoint, access.token, access.patience)
+
+
+def access(deploy: Deploy, env: Mapping[str, str], report: Report) -> Access:
+    """How the hub of this file is reached; warnings about its token go into `report`. Raises Fault DC224."""
     from deployc.facts.web import check_endpoint, origin, patience
 
-    hub = deploy.model.hub
     key, endpoint = _endpoint(deploy, env)
     endpoint = check_endpoint(endpoint, key)
     token, lacking = _token(deploy, env)
@@ -61,13 +84,7 @@ def _open_hub(deploy: Deploy, source: str, revision: str | None, env: Mapping[st
     if token and scheme == "http" and host not in _LOOPBACK:
         report.add(_no_token(deploy, f"it is not sent to {endpoint}: anyone on the way could read it without https."))
         token = None
-    if hub == "modelscope":
-        from deployc.facts.modelscope import ModelScope
-
-        return ModelScope(source, revision, endpoint, token, patience(env))
-    from deployc.facts.huggingface import HuggingFace
-
-    return HuggingFace(source, revision, endpoint, token, patience(env))
+    return Access(deploy.model.hub, endpoint, token, patience(env))
 
 
 def _endpoint(deploy: Deploy, env: Mapping[str, str]) -> tuple[str, str]:

@@ -1,0 +1,130 @@
+"""What can go wrong in a build, one function a code, so that each summary is written once."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from pathlib import Path
+
+from deployc.diagnostics import Diagnostic, error, warning
+from deployc.units import show_bytes
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says when a disk, a quota or a limit on file sizes is full."""
+
+
+def no_interpreter(tried: str) -> Diagnostic:
+    """Neither build.python nor this interpreter nor the engine environment has torch."""
+    fix = "pip install 'deployc[build]', run `deployc engine install`, or name an interpreter in build.python."
+    return error("DC270", "no interpreter with torch for the build", tried, fix)
+
+
+def bad_interpreter(python: str, detail: str) -> Diagnostic:
+    """An interpreter that was chosen cannot run the build."""
+    fix = "Install torch there (pip install torch), or name another interpreter in build.python."
+    return error("DC271", "the build interpreter cannot be used", f"{python}: {detail}", fix)
+
+
+def too_little_disk(store: Path, free: int, needed: int) -> Diagnostic:
+    """Known before the first byte is written."""
+    detail = f"{show_bytes(free)} are free at {store}, the artifact takes {show_bytes(needed)} more."
+    return error("DC272", "not enough disk for the artifact", detail, "Free some, or set build.store to another disk.")
+
+
+def disk_full(what: str, reason: str) -> Diagnostic:
+    """The disk filled, or a quota or limit was met, while writing."""
+    detail = f"{what}: {reason}. What this build had written was removed; finished artifacts are as they were."
+    fix = "Free some space or set build.store to another disk, then build again."
+    return error("DC273", "the disk is full", detail, fix)
+
+
+def not_finite(adapter: str, tensor: str) -> Diagnostic:
+    """NaN or infinity in the adapter's own weights."""
+    detail = f"{adapter}: {tensor} holds NaN or infinity: its training diverged."
+    return error("DC274", "the adapter holds NaN or infinity", detail, "Use an earlier checkpoint of the adapter.")
+
+
+def merged_not_finite(tensor: str, dtype: str, base: bool) -> Diagnostic:
+    """NaN or infinity in what would be written."""
+    whose = "the base model's own weight is not finite" if base else f"it does not fit into {dtype}"
+    fix = "Download the model again." if base else "Set model.dtype to bfloat16, whose range is that of float32."
+    return error("DC275", "a weight is not finite", f"{tensor}: {whose}.", fix)
+
+
+def quantized_base(method: str) -> Diagnostic:
+    """A base model that holds no plain weights."""
+    fix = "Name the unquantized model as model.source, or serve it as it is (quantization.weights: checkpoint)."
+    return error("DC276", "the model is already quantized", f"config.json has quantization_config ({method}).", fix)
+
+
+def changed_inputs(where: str, names: Sequence[str]) -> Diagnostic:
+    """An input is not what the recipe was made from."""
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    fix = "Run `deployc lock` and `deployc plan` again, so that what is planned is what is built."
+    return error("DC277", "an input changed since the plan", f"{where}: {shown}.", fix)
+
+
+def worker_ended(detail: str) -> Diagnostic:
+    """The worker process ended without saying why."""
+    fix = "Build again: it goes on after the last finished shard. If the kernel killed it, free memory first."
+    return error("DC278", "the build process ended unexpectedly", detail, fix)
+
+
+def own_tokenizer(adapter: str, names: Sequence[str]) -> Diagnostic:
+    """The artifact takes tokenizer and template of the base."""
+    detail = (
+        f"{adapter} brings its own {', '.join(names)}, which differ from the model's; the artifact has the model's."
+    )
+    fix = "If it was trained with them, set api.chat_template, or copy them into the model's folder."
+    return warning("DC279", "the adapter has another tokenizer or template", detail, fix)
+
+
+def damaged(path: Path, detail: str) -> Diagnostic:
+    """An artifact that is not what its manifest says."""
+    fix = "Build again: it is replaced. The engine must not load it as it is."
+    return error("DC280", "an artifact in the store is damaged", f"{path}: {detail}", fix)
+
+
+def bad_store(store: Path, reason: str) -> Diagnostic:
+    """The store's folder cannot be made or written."""
+    fix = "Set build.store to a folder that this user may write."
+    return error("DC281", "the store cannot be used", f"{store}: {reason}.", fix)
+
+
+def split_layers(module: str, alone: Sequence[str]) -> Diagnostic:
+    """`ignore` leaves one of several layers that the engine fuses."""
+    detail = f"{module}: quantization.ignore leaves {', '.join(alone)} at 16 bit but not those it is fused with."
+    fix = "Ignore q_proj, k_proj and v_proj together, and gate_proj and up_proj together: the engine runs each as one."
+    return error("DC282", "quantization.ignore splits a fused layer", detail, fix)
+
+
+def ignores_nothing(name: str) -> Diagnostic:
+    """An entry of `ignore` that matches no tensor."""
+    detail = f"{name!r} is part of no tensor's name, so nothing is left at 16 bit by it."
+    return warning("DC283", "quantization.ignore names nothing", detail, "Correct it, or take it out.")
+
+
+def nothing_to_quantize(model: str) -> Diagnostic:
+    """int8 was asked for and no linear layer is left to quantize."""
+    detail = f"{model}: no linear layer is left that would be quantized."
+    return error("DC284", "there is nothing to quantize", detail, "Shorten quantization.ignore, or set weights: none.")
+
+
+def no_weights(model: str) -> Diagnostic:
+    """Planned from config.json alone."""
+    fix = "Name a folder or repository that holds the safetensors files too."
+    return error("DC285", "the model's weights are not there", f"{model} has config.json but no weights.", fix)
+
+
+def no_access(what: str, reason: str) -> Diagnostic:
+    """A file or folder that refuses, for another reason than a full disk."""
+    detail = f"{what}: {reason}."
+    return error("DC286", "a file of the build cannot be read or written", detail, "Mend that, then build again.")
+
+
+def unpinned(where: str) -> Diagnostic:
+    """Facts that were written by hand pin no file."""
+    detail = f"The facts of {where} were not read from it, so its files are not pinned."
+    return error(
+        "DC287", "an input is not pinned", detail, "Run `deployc lock --upgrade` where the source can be read."
+    )

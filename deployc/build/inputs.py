@@ -1,0 +1,140 @@
+"""The model and adapters of a recipe as folders on this disk, checked before one weight is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deployc.build import faults, int8_layers
+from deployc.build.layout import plan
+from deployc.build.safetensors_file import Reader, layout
+from deployc.diagnostics import Diagnostic, Report, Severity, Stop
+from deployc.facts.adapter import WEIGHTS, adapter_facts
+from deployc.facts.faults import Fault
+from deployc.facts.folder import Folder
+from deployc.facts.headers import INDEX
+from deployc.facts.model import SINGLE, model_facts
+from deployc.facts.source import is_folder, read_json
+from deployc.rules.adapter_shapes import adapter_shapes
+from deployc.types.bundle import Recipe
+from deployc.types.facts import AdapterFacts, ModelFacts
+from deployc.types.groups import Tensor, expand
+
+CHOSEN = ("tokenizer", "chat_template", "vocab", "merges", "special_tokens_map", "added_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What the build works on. `shards` and `copied` are file names in `model`; `bytes` of all shards to write."""
+
+    model: Path
+    shards: tuple[str, ...]
+    copied: tuple[str, ...]
+    config: Mapping[str, Any]
+    adapters: tuple[Mapping[str, Any], ...]  # as the worker's job has them
+    quantized: tuple[str, ...]
+    left_alone: tuple[str, ...]
+    bytes: int
+    notes: tuple[Diagnostic, ...]
+
+
+def check(recipe: Recipe, model: Path, adapters: Mapping[str, Path]) -> Inputs:
+    """Everything that headers and configs can tell, all faults at once. Raises Stop; warnings go into `notes`.
+
+    `adapters` maps their names to folders.
+    """
+    report = Report()
+    facts = _model(recipe, model, report)
+    known = [_adapter(recipe, name, source, adapters[name], report) for name, source, _, _ in recipe.adapters]
+    if facts is None or None in known:
+        raise Stop(report)
+    tensors = [(name, group.dtype, group.shape) for group in facts.tensors for name in expand(group)]
+    if method := facts.config.get("quantization_config") or facts.config.get("compression_config"):
+        report.add(faults.quantized_base(str(method.get("quant_method")) if isinstance(method, dict) else "?"))
+    for adapter in known:
+        if adapter is not None:
+            report.extend(adapter_shapes(facts, adapter, None))
+            report.extend(_own_tokenizer(adapter, facts))
+    if recipe.weights == "int8":
+        report.extend(int8_layers.check(recipe.model_source, tensors, recipe.ignore))
+    if report.errors:
+        raise Stop(report)
+    weight = {name: factor for name, _, _, factor in recipe.adapters}
+    jobs = [
+        {"name": a.name, "path": str((adapters[a.name] / WEIGHTS).absolute()), "weight": weight[a.name],
+         "config": {k: a.config.get(k) for k in ("r", "lora_alpha", "use_rslora", "rank_pattern", "alpha_pattern")}}
+        for a in known if a is not None
+    ]  # fmt: skip
+    shards = _shards(facts, Folder(model, recipe.model_source))
+    taken = tuple(int8_layers.quantized(tensors, recipe.ignore)) if recipe.weights == "int8" else ()
+    return Inputs(
+        model=model,
+        shards=shards,
+        copied=tuple(n for n in facts.files if not n.endswith((".safetensors", INDEX)) and n != "config.json"),
+        config=facts.config,
+        adapters=tuple(jobs),
+        quantized=taken,
+        left_alone=tuple(int8_layers.left_alone(tensors, recipe.ignore)) if taken else (),
+        bytes=_bytes(recipe, model, shards, frozenset(taken)),
+        notes=tuple(d for d in report if d.severity is Severity.WARNING),
+    )
+
+
+def pins_of(recipe: Recipe, adapter: str) -> dict[str, str]:
+    """File -> digest of one adapter."""
+    prefix = f"{adapter}/"
+    return {p.removeprefix(prefix): pin for p, pin in recipe.adapter_files.items() if p.startswith(prefix)}
+
+
+def _model(recipe: Recipe, folder: Path, report: Report) -> ModelFacts | None:
+    try:
+        facts, _ = model_facts(Folder(folder, recipe.model_source), recipe.model_source)
+    except Fault as fault:
+        report.add(fault.diagnostic)
+        return None
+    if facts.weights_basis != "header":
+        report.add(faults.no_weights(recipe.model_source))
+    _compare(recipe.model_source, recipe.model_files, facts.files, report)
+    return facts
+
+
+def _adapter(recipe: Recipe, name: str, source: str, folder: Path, report: Report) -> AdapterFacts | None:
+    try:
+        facts = adapter_facts(name, Folder(folder, source), source)
+    except Fault as fault:
+        report.add(fault.diagnostic)
+        return None
+    _compare(source, pins_of(recipe, name), facts.files, report)
+    return facts
+
+
+def _compare(source: str, pins: Mapping[str, str], now: Mapping[str, str], report: Report) -> None:
+    """A folder's files are those of the recipe, digest by digest; a hub's were compared when they came."""
+    if not pins:
+        report.add(faults.unpinned(source))
+    elif is_folder(source) and (wrong := sorted(n for n in pins.keys() | now.keys() if pins.get(n) != now.get(n))):
+        report.add(faults.changed_inputs(source, wrong))
+
+
+def _own_tokenizer(adapter: AdapterFacts, model: ModelFacts) -> list[Diagnostic]:
+    """peft saves a tokenizer beside the adapter when the trainer has one; usually it is the model's."""
+    own = [n for n in adapter.files if n.startswith(CHOSEN) and adapter.files[n] != model.files.get(n)]
+    return [faults.own_tokenizer(adapter.name, sorted(own))] if own else []
+
+
+def _shards(facts: ModelFacts, folder: Folder) -> tuple[str, ...]:
+    """The weights' files: those of the index where there is one; not the copies in other layouts that some carry."""
+    if INDEX not in facts.files:
+        return (SINGLE,)
+    return tuple(sorted(set(read_json(folder, INDEX)["weight_map"].values())))
+
+
+def _bytes(recipe: Recipe, model: Path, shards: tuple[str, ...], quantized: frozenset[str]) -> int:
+    total = 0
+    for name in shards:
+        with Reader(model / name, recipe.model_source) as reader:
+            outputs: list[Tensor] = [t for w in plan(reader.slots, (), quantized, recipe.dtype) for t in w.outputs()]
+            total += layout(outputs, reader.metadata)[2]
+    return total

@@ -1,0 +1,106 @@
+"""Starting the worker in an interpreter with torch, and listening to it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from deployc.build import faults
+from deployc.diagnostics import Diagnostic, Severity, Stop
+from deployc.types.manifest import Progress
+
+BOOTSTRAP = """
+import sys
+if sys.version_info < (3, 11):
+    sys.exit("Python 3.11 or newer is needed; this is " + sys.version.split()[0])
+sys.path.remove("")
+import importlib.util
+root = sys.argv[1]
+spec = importlib.util.spec_from_file_location("deployc", root + "/__init__.py", submodule_search_locations=[root])
+sys.modules["deployc"] = module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+from deployc.build.worker import main
+main()
+"""
+"""Our own package and nothing else from beside it: the other environment keeps its own versions of all the rest."""
+
+PACKAGE = Path(__file__).resolve().parent.parent
+_PATIENCE = 20.0  # seconds that an interrupted worker has to clean up
+
+
+def interpreter(python: str | None, engine_python: str | None) -> str:
+    """`build.python` if given, else this interpreter if it has torch, else the engine environment's. Stop DC270."""
+    if python is not None:
+        return python
+    if importlib.util.find_spec("torch") is not None:
+        return sys.executable
+    if engine_python is not None:
+        return engine_python
+    raise Stop(faults.no_interpreter(f"{sys.executable} has no torch, and there is no engine environment."))
+
+
+def run(python: str, job: Mapping[str, Any], lock: int, progress: Callable[[Progress], None]) -> dict[str, Any]:
+    """The worker's `ready` and `done` events as one object. Raises Stop: the worker's own error, DC271, DC278."""
+    result: dict[str, Any] = {}
+    with tempfile.TemporaryFile() as said, _started(python, job, lock, said) as worker:
+        for event in _events(worker):
+            kind = event.pop("event")
+            if kind == "progress":
+                progress(Progress(**event))
+            elif kind == "error":
+                diagnostic = event["diagnostic"]
+                raise Stop(Diagnostic(**{**diagnostic, "severity": Severity(diagnostic["severity"])}))
+            else:
+                result |= event
+        code = worker.wait()
+        said.seek(0)
+        last = said.read().decode(errors="replace").strip().splitlines()[-1:]
+    if code == 0 and "shards" in result:
+        return result
+    why = f"it was killed by signal {-code}" if code < 0 else f"exit code {code}"
+    detail = ": ".join([why, *last]) + "."
+    raise Stop(faults.worker_ended(detail) if result else faults.bad_interpreter(python, detail))
+
+
+@contextmanager
+def _started(python: str, job: Mapping[str, Any], lock: int, said: Any) -> Iterator[subprocess.Popen[str]]:
+    """A worker in a session of its own, so that Ctrl-C reaches it through us alone; it ends with this context."""
+    try:
+        worker = subprocess.Popen(
+            [python, "-c", BOOTSTRAP, str(PACKAGE)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True,
+            pass_fds=[lock], start_new_session=True,
+        )  # fmt: skip
+    except OSError as wrong:
+        raise Stop(faults.bad_interpreter(python, f"{wrong.strerror}.")) from None
+    assert worker.stdin is not None and worker.stdout is not None  # noqa: S101  # both are pipes
+    try:
+        with suppress(BrokenPipeError):  # it is gone already: its exit code and last words say why
+            worker.stdin.write(json.dumps(job) + "\n")
+            worker.stdin.flush()
+        yield worker
+    finally:
+        if worker.poll() is None:
+            worker.terminate()
+            try:
+                worker.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                worker.kill()
+                worker.wait()
+        for pipe in (worker.stdin, worker.stdout):
+            with suppress(BrokenPipeError):
+                pipe.close()
+
+
+def _events(worker: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
+    """Events until the worker closes its output; a line torn by its death is left out."""
+    for line in worker.stdout or ():
+        if line.endswith("\n"):
+            yield json.loads(line)
