@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from deployc.diagnostics import Diagnostic, Report, Span, Stop, error, warning
+from deployc.diagnostics import Diagnostic, ExitCode, Report, Span, Stop, error, warning
 from deployc.facts import gpu_profile
 from deployc.types.facts import GpuFacts, Spec
 
@@ -19,19 +19,20 @@ if TYPE_CHECKING:
     from deployc.spec.model import CustomGpu
 
 _OTHER_MAKERS = {
-    "AMD": r"amd.*|radeon.*|instinct.*|mi\d{2,3}[a-z]*|rx-\d{4}.*|gfx\d+.*|w7900.*",
-    "Intel": r"intel.*|gaudi.*|hl-\d+.*|arc-.*|(data-center-)?(gpu-)?max-1\d{3}|flex-1\d0",
-    "Huawei Ascend": r"huawei.*|ascend.*|昇腾.*|atlas.*|910[abc]\d?|310p\d?",
+    "AMD": r"amd.*|radeon.*|instinct.*|mi\d{2,3}[a-z]*|rx\d{4}.*|gfx\d+.*",
+    "Intel": r"intel.*|gaudi.*|hl\d{3}.*|arc.*|(datacenter)?(gpu)?max1\d{3}",
+    "Huawei Ascend": r"huawei.*|ascend.*|昇腾.*|升腾.*|atlas.*|910[abc]\d?|310p\d?",
     "Moore Threads": r"moore.*|mtt.*|musa.*|摩尔线程.*|s4000|s5000",
-    "Apple": r"apple.*|mps|metal|m[1-9](-(pro|max|ultra))?",
+    "Apple": r"apple.*|mps|metal|m[1-9](pro|max|ultra)?",
     "Cambricon": r"cambricon.*|mlu.*|寒武纪.*",
     "Hygon": r"hygon.*|dcu.*|海光.*",
     "MetaX": r"metax.*|沐曦.*",
     "Iluvatar": r"iluvatar.*|天数.*",
-    "Kunlun": r"kunlun.*|昆仑.*",
-    "Google": r"tpu.*",
+    "Kunlunxin": r"kunlun.*|昆仑.*",
+    "Google": r"google.*|tpu.*",
     "AWS": r"inferentia.*|trainium.*|inf[12]|trn[12]",
 }
+"""By maker, what its cards are called, in `gpu_profile.normal` form."""
 
 
 def devices(deploy: Deploy, env: Mapping[str, str]) -> tuple[tuple[GpuFacts, ...] | None, Report]:
@@ -40,7 +41,9 @@ def devices(deploy: Deploy, env: Mapping[str, str]) -> tuple[tuple[GpuFacts, ...
     `count` repeats one name; a list has one entry a card; `hardware.interconnect` overrides the profile's. `env` is
     looked at for `auto` alone: CUDA_VISIBLE_DEVICES.
     """
-    hardware, report = deploy.hardware, Report()
+    hardware, report = deploy.hardware, Report(list(_slices(deploy)))
+    if report.errors:
+        return None, report
     try:
         if hardware.gpu == "auto":
             from deployc.facts.nvml import cards
@@ -58,6 +61,36 @@ def devices(deploy: Deploy, env: Mapping[str, str]) -> tuple[tuple[GpuFacts, ...
     if report.errors or len(known) < len(found):
         return None, report
     return known if isinstance(hardware.gpu, list) else known * hardware.count, report
+
+
+def names() -> tuple[str, ...]:
+    """Every profile, by its canonical name."""
+    return tuple(sorted(gpu_profile.names()))
+
+
+def profile(written: str) -> GpuFacts:
+    """The card of that name or other spelling, as its profile has it. Raises Stop (DC660, DC661, DC662, DC669)."""
+    report = Report()
+    name = named(written, None, report)
+    if name is None:
+        raise Stop(report, ExitCode.USAGE)
+    return gpu_profile.load(name).facts("auto")
+
+
+def sliced(detail: str, at: Span | None) -> Diagnostic:
+    """DC665: a profile and NVML describe whole cards."""
+    fix = "Switch MIG off (`nvidia-smi -mig 0`), or describe the slice: gpu: {memory: 10GiB, bandwidth: 250GB/s}."
+    return error("DC665", "a slice of a card has no profile", detail, fix, at)
+
+
+def _slices(deploy: Deploy) -> Iterator[Diagnostic]:
+    """A MIG device under anything but a custom card: its memory and speed are not those of the whole."""
+    gpu = deploy.hardware.gpu
+    for index, device in enumerate(deploy.hardware.devices or []):
+        of = gpu[index] if isinstance(gpu, list) and index < len(gpu) else gpu
+        if isinstance(of, str) and str(device).startswith("MIG-"):
+            detail = f"{device} is a MIG slice; gpu: {of} has the memory, bandwidth and compute of whole cards."
+            yield sliced(detail, deploy.at(f"hardware.devices.{index}"))
 
 
 def _device(deploy: Deploy, gpu: str | CustomGpu, key: str, report: Report) -> GpuFacts | None:
@@ -149,6 +182,9 @@ def _host(memory: Spec) -> GpuFacts:
 
 def _no_profile(written: str, candidates: list[str], at: Span | None) -> Diagnostic:
     name = gpu_profile.normal(written)
+    if written in ("auto", "cpu"):
+        fix = f"Write `gpu: {written}` alone, or name every card's profile."
+        return error("DC660", "no profile of this GPU", f"{written} stands alone, not in a list of cards.", fix, at)
     if candidates:
         detail = f"{written!r} may be {', '.join(candidates)}; they differ in memory, bandwidth or speed."
         return error("DC661", "this name means several cards", detail, f"Write one of: {', '.join(candidates)}.", at)
@@ -158,7 +194,7 @@ def _no_profile(written: str, candidates: list[str], at: Span | None) -> Diagnos
             fix = "Name an NVIDIA card, or `cpu`."
             return error("DC662", "GPUs of this maker are not supported yet", detail, fix, at)
     known = ", ".join(sorted(gpu_profile.names()))
-    detail = f"{written!r:.80} is no card that deployc knows. Known: {known}; auto and cpu stand alone."
+    detail = f"{written!r:.80} is no card that deployc knows. Known: {known}; auto and cpu."
     fix = next((f"Did you mean {close}? " for close in _close(name)), "")
     fix += "Or give its figures: gpu: {memory: 24GiB, bandwidth: 1008GB/s}."
     return error("DC660", "no profile of this GPU", detail, fix, at)

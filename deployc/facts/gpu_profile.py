@@ -24,8 +24,8 @@ _PARSERS: Mapping[str, Callable[[str], float]] = {
     **dict.fromkeys(FLOPS, parse_flops),
     **dict.fromkeys(LINKS, parse_bandwidth),
 }
-_MAKER = re.compile(r"^(nvidia-|geforce-|tesla-|quadro-)+")
-_SIZE = re.compile(r"(?<=\d)g(i?b)?(?=-|$)")
+_MAKER = ("nvidia", "geforce", "tesla", "quadro")
+_SIZE = re.compile(r"^(\d+)g(i?b)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,9 @@ class Profile:
 
 
 def normal(written: str) -> str:
-    """One spelling of a card's name: "NVIDIA GeForce RTX 4090 48GB" and "rtx_4090-48g" are both "rtx-4090-48"."""
-    name = unicodedata.normalize("NFKC", written).lower().replace("(r)", "").replace("(tm)", "")
-    name = _MAKER.sub("", re.sub(r"[\s_/-]+", "-", name).strip("-"))
-    return _SIZE.sub("", name)
+    """One spelling of a card's name: "NVIDIA GeForce RTX 4090 48GB" and "rtx-4090-48g" are both "rtx409048"."""
+    words = re.split(r"[\s_/-]+", unicodedata.normalize("NFKC", written).lower())
+    return "".join(_SIZE.sub(r"\1", word) for word in words if word not in _MAKER)
 
 
 def find(written: str) -> list[str]:

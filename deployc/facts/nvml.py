@@ -81,12 +81,12 @@ def _handle(nvml: Any, device: int | str, here: int) -> Any | None:
 
 
 def _card(deploy: Deploy, nvml: Any, handle: Any, report: Report) -> GpuFacts | None:
+    from deployc.facts.gpu import linked, sliced
+
     at = deploy.at("hardware.gpu")
     reported = _text(nvml.nvmlDeviceGetName(handle))
-    if _sliced(nvml, handle):
-        detail = f"{reported} is in MIG mode; a slice has its own share of memory, bandwidth and compute."
-        fix = "Switch MIG off (`nvidia-smi -mig 0`), or describe the slice: gpu: {memory: …, bandwidth: …}."
-        report.add(error("DC665", "a card in MIG mode is not supported yet", detail, fix, at))
+    if _in_mig_mode(nvml, handle):
+        report.add(sliced(f"{reported} is in MIG mode; NVML's figures are those of the whole card.", at))
         return None
     total, used = _memory(nvml, handle)
     name = _nearest(reported, total)
@@ -97,8 +97,6 @@ def _card(deploy: Deploy, nvml: Any, handle: Any, report: Report) -> GpuFacts | 
         fix = f"Give them: gpu: {{memory: {total // 2**20}MiB, bandwidth: …GB/s}}; the datasheet has the bandwidth."
         report.add(error("DC666", "a figure of the card is not known", detail, fix, at))
         return None
-    from deployc.facts.gpu import linked
-
     card = linked(deploy, gpu_profile.load(name), _link(nvml, handle, name), report)
     if card is None:
         return None
@@ -126,7 +124,7 @@ def _nearest(reported: str, total: int) -> str | None:
     return None
 
 
-def _sliced(nvml: Any, handle: Any) -> bool:
+def _in_mig_mode(nvml: Any, handle: Any) -> bool:
     try:
         return bool(nvml.nvmlDeviceGetMigMode(handle)[0])
     except (nvml.NVMLError_NotSupported, nvml.NVMLError_FunctionNotFound):
