@@ -118,14 +118,15 @@ def show_bytes(value: float) -> str:
 
 
 def show_seconds(value: float) -> str:
-    """Seconds for people: "4.8 ms", "1.20 s", "2 min 5 s"."""
+    """Seconds for people: "4.8 ms", "1.20 s", "3.4 min"."""
     if value < 1:
         milliseconds = value * 1000
         return f"{milliseconds:.{2 if milliseconds < 1 else 1 if milliseconds < 100 else 0}f} ms"
     if value < 120:
         return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} s"
-    minutes, seconds = divmod(round(value), 60)
-    return f"{minutes} min {seconds} s" if seconds else f"{minutes} min"
+    if value < 7200:
+        return f"{value / 60:.{1 if value < 5999 else 0}f} min"
+    return f"{value / 3600:.1f} h"
 
 
 def show_count(value: float) -> str:

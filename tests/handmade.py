@@ -247,7 +247,7 @@ def prediction(**changed: Any) -> Prediction:
             requests_per_second=figure(4.9, "1/s"),
             tokens_per_second=figure(1254, "1/s"),
         ),
-        single_stream=SingleStream(figure(58, "1/s"), exact(66, "1/s")),
+        single_stream=SingleStream(figure(58, "1/s"), exact(66, "1/s"), "memory-bandwidth"),
         capacity=figure(5.6, "1/s"),
         bound_by="memory-bandwidth",
         startup_seconds=figure(60, "s", "modelled", 0.5),

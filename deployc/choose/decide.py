@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import takewhile
+from typing import Literal
 
 from deployc.choose import format as form
 from deployc.choose import sizes
 from deployc.cost import predict
 from deployc.cost.capability import INT8_BEFORE, INT8_SINCE
 from deployc.cost.memory import memory
-from deployc.cost.predict import mean_request
+from deployc.cost.prediction import mean_request
 from deployc.cost.written import written_count, written_switch
 from deployc.diagnostics import Report
 from deployc.spec.deploy import Deploy
@@ -26,13 +27,22 @@ def decide(deploy: Deploy, facts: Facts) -> tuple[Choices | None, Prediction | N
 
 
 def _spread(deploy: Deploy, facts: Facts) -> Choices:
-    """Weights and tensor_parallel_size together: the plainest weights on the fewest cards that do."""
-    drafts = [
-        _sized(deploy, facts, weights, tensor_parallel)
-        for weights in _weights(deploy, facts)
-        for tensor_parallel in _tensor_parallel(deploy, facts)
-    ]
-    return next((draft for draft in drafts if _fits(deploy, facts, draft)), drafts[-1])
+    """The plainest weights that hold the load, else the plainest that start; each on the fewest cards that start it.
+
+    More cards an engine would hold more of the load at once, but each step would wait for the links between them;
+    what is left of the cards serves as replicas.
+    """
+    drafts = [_narrowest(deploy, facts, weights) for weights in _weights(deploy, facts)]
+    starting = [draft for draft in drafts if _starts(deploy, facts, draft, "value")]
+    return next((d for d in starting if _holds_the_load(deploy, facts, d)), (starting or drafts[-1:])[0])
+
+
+def _narrowest(deploy: Deploy, facts: Facts, weights: Choice[str]) -> Choices:
+    """The fewest cards that start for certain, else that may start, else as many as there are."""
+    drafts = [_sized(deploy, facts, weights, size) for size in _tensor_parallel(deploy, facts)]
+    certain = (draft for draft in drafts if _starts(deploy, facts, draft, "low"))
+    likely = (draft for draft in drafts if _starts(deploy, facts, draft, "value"))
+    return next(certain, None) or next(likely, drafts[-1])
 
 
 def _weights(deploy: Deploy, facts: Facts) -> list[Choice[str]]:
@@ -111,10 +121,14 @@ def _replicas(deploy: Deploy, facts: Facts, tensor_parallel_size: int) -> Choice
     return Choice(count, "default", reason)
 
 
-def _fits(deploy: Deploy, facts: Facts, choices: Choices) -> bool:
-    """Whether the engine would start and hold one request of max_model_len and the mean load."""
-    bill, cache = memory(deploy, facts, choices)
+def _starts(deploy: Deploy, facts: Facts, choices: Choices, side: Literal["value", "low"]) -> bool:
+    """Whether the engine holds one request of max_model_len, without which it refuses to start."""
+    usable = memory(deploy, facts, choices)[1].usable
+    return (usable.low if side == "low" else usable.value) >= choices.max_model_len.value
+
+
+def _holds_the_load(deploy: Deploy, facts: Facts, choices: Choices) -> bool:
+    """Whether all requests in flight on one engine, at their mean length, have room in its KV cache."""
     flight = deploy.workload.concurrency or 1
-    request = mean_request(deploy)
-    needed = min(flight, choices.max_num_seqs.value) * (request.input_tokens + request.output_tokens)
-    return bill.kv_cache.value > 0 and cache.concurrency.value >= 1 and cache.usable.value >= needed
+    needed = min(flight, choices.max_num_seqs.value) * mean_request(deploy).tokens
+    return memory(deploy, facts, choices)[1].usable.value >= needed

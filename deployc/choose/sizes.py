@@ -9,7 +9,7 @@ from deployc import units
 from deployc.cost import kv_cache
 from deployc.cost.context import positions
 from deployc.cost.memory import block_size, memory, token_bytes
-from deployc.cost.predict import mean_request
+from deployc.cost.prediction import mean_request
 from deployc.cost.written import written_count, written_flag
 from deployc.spec.deploy import Deploy
 from deployc.types.choices import Choice, Choices
@@ -66,7 +66,7 @@ def max_num_seqs(deploy: Deploy, facts: Facts, replicas: int, choices: Choices |
         return Choice(seqs, "default", "the engine's default for this card")
     request = mean_request(deploy)
     usable = memory(deploy, facts, choices)[1].usable.value
-    fit = max(1, int(usable // (request.input_tokens + request.output_tokens)))
+    fit = max(1, int(usable // request.tokens))
     if fit >= seqs:
         return Choice(seqs, "default", "the engine's default for this card")
     return Choice(fit, "search", "more mean requests than these do not fit into the KV cache")

@@ -29,9 +29,10 @@ def command(
 
     from deployc import pipeline
     from deployc.apply.execute import Job, execute
+    from deployc.build.store import locate as store
     from deployc.cli.applying import Telling
     from deployc.cli.building import build
-    from deployc.cli.target import ACTS_ON, observe, store
+    from deployc.cli.target import ACTS_ON, observe
 
     analysis = pipeline.compile(file, offline=offline)
     if analysis.exit_code != ExitCode.OK or not (analysis.deploy and analysis.bundle and analysis.prediction):
@@ -50,7 +51,7 @@ def command(
     made = pipeline.plan_of(analysis, observe)
     if reviewed is not None:
         _same(reviewed, made.document)
-    folder, place = file.parent, store(deploy, file.parent)
+    folder, place = file.parent, store(deploy, os.environ)
     telling = Telling(quiet=json)
     job = Job(deploy, bundle, analysis.prediction, folder, place, os.environ, lambda recipe: build(analysis, recipe))
     try:

@@ -27,5 +27,5 @@ def command(
     if analysis.bundle.recipe is None:
         show.text("nothing to build: the model is served as it is")
         return ExitCode.OK
-    show.text(str(build(analysis, analysis.bundle.recipe, quiet=quiet)))
+    show.text(str(build(analysis, analysis.bundle.recipe, quiet=quiet).path))
     return ExitCode.OK

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deployc.types.plan import Observed
 
 if TYPE_CHECKING:
     from deployc.pipeline import Analysis
-    from deployc.spec.deploy import Deploy
 
 ACTS_ON = "process"
 """The one kind of target that `apply` acts on in this version."""
@@ -20,16 +18,10 @@ def observe(analysis: Analysis) -> Observed:
     """What runs now; incomplete, with the reason, where this version cannot look at that kind of target."""
     from deployc.apply.observe import observe as look
     from deployc.apply.state import locate
+    from deployc.build.store import locate as store
 
     deploy = analysis.deploy
     if deploy is None or deploy.target.kind != ACTS_ON:
         kind = deploy.target.kind if deploy else "unknown"
         return Observed(None, None, complete=False, detail=f"looking at a {kind} target is not supported yet")
-    return look(analysis.bundle, locate(deploy, analysis.path.parent, os.environ), store(deploy, analysis.path.parent))
-
-
-def store(deploy: Deploy, folder: Path) -> Path:
-    """The artifact store of a deployment."""
-    from deployc.build.store import locate
-
-    return locate(deploy, folder, os.environ)
+    return look(analysis.bundle, locate(deploy, analysis.path.parent, os.environ), store(deploy, os.environ))

@@ -3,6 +3,6 @@
 In: `Deploy`, `Facts`, `Choices`. Out: `Prediction`. Exact where shapes decide, a roofline with a wide band elsewhere.
 """
 
-from deployc.cost.predict import predict
+from deployc.cost.prediction import predict
 
 __all__ = ["predict"]

@@ -22,6 +22,11 @@ class Request:
     long_output: float
 
     @property
+    def tokens(self) -> float:
+        """Prompt and answer together."""
+        return self.input_tokens + self.output_tokens
+
+    @property
     def context(self) -> float:
         """Tokens of KV at the middle of the answer."""
         return self.input_tokens + self.output_tokens / 2

@@ -96,7 +96,7 @@ def _gpu_bill(deploy: Deploy, facts: Facts, choices: Choices) -> Memory:
     graphs = overhead.cuda_graphs(model, calibration, seqs, choices.max_num_batched_tokens.value, eager)
     outside = overhead.non_torch(calibration, tp)
     slots = _slots(facts, choices)
-    spent = [weights, activations, outside, slots] + ([graphs] if facts.engine.graphs_in_budget else [])
+    spent = [weights, activations, outside, slots] + ([graphs] if facts.engine.counts_graphs(model) else [])
     return Memory(exact(total, "B"), budget, weights, activations, graphs, outside, slots, _left(budget, spent))
 
 

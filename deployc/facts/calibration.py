@@ -12,5 +12,5 @@ from deployc.types.calibration import Calibration, Factor
 @cache
 def calibration() -> Calibration:
     """The constants for vLLM; they ship with the tool, so an unreadable file is a broken installation."""
-    rows = json.loads((profiles() / "calibration" / "vllm.json").read_text(encoding="utf-8"))["factors"]
-    return Calibration({name: Factor(**row) for name, row in rows.items()})
+    profile = json.loads((profiles() / "calibration" / "vllm.json").read_text(encoding="utf-8"))
+    return Calibration({n: Factor(**row) for n, row in profile["factors"].items()}, profile["measured_on"])

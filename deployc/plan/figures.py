@@ -34,11 +34,13 @@ def prediction(of: Prediction) -> dict[str, Any]:
         "single_stream": {
             "tokens_per_second": figure(of.single_stream.tokens_per_second),
             "physical_limit": figure(of.single_stream.physical_limit),
+            "bound_by": of.single_stream.bound_by,
         },
         "capacity": {"requests_per_second": figure(of.capacity)},
         "bound_by": of.bound_by,
         "over_capacity": of.over_capacity,
         "startup_seconds": figure(of.startup_seconds),
+        "transferred_from": of.transferred_from,
         "warnings": list(of.warnings),
     }
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from deployc import units
 from deployc.cost import kv_cache
 from deployc.cost.memory import block_size, token_bytes
-from deployc.cost.predict import mean_request
+from deployc.cost.prediction import mean_request
 from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.case import Case
 from deployc.rules.remedies import remedies
@@ -141,7 +141,8 @@ def load_fits(case: Case) -> Iterator[Diagnostic]:
 def graphs_outside_the_budget(case: Case) -> Iterator[Diagnostic]:
     """Where the version does not count the graphs, they take what utilization leaves: out of memory after the start."""
     bill = case.prediction.memory
-    if case.on_cpu or case.facts.engine.graphs_in_budget or bill.cuda_graphs.high == 0:
+    counted = case.facts.engine.counts_graphs(case.facts.model.architecture)
+    if case.on_cpu or counted or bill.cuda_graphs.high == 0:
         return
     held = max(case.deploy.hardware.reserved_memory, case.facts.smallest.used)
     outside = bill.total.value - bill.budget.value - held

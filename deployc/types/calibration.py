@@ -29,6 +29,11 @@ class Calibration:
     """Factors by name; asking for one that the profile lacks is a fault of ours, never a default."""
 
     factors: Mapping[str, Factor]
+    measured_on: str = ""  # "vLLM 0.25.1 on NVIDIA H200": where the measured ones were read
 
     def __getitem__(self, name: str) -> Factor:
         return self.factors[name]
+
+
+NOT_CALIBRATED = Calibration({})
+"""Facts as RESOLVE hands them on: the constants are put in beside them before anything is predicted."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from deployc.types.calibration import Calibration
+from deployc.types.calibration import NOT_CALIBRATED, Calibration
 
 DTYPE_BYTES: Mapping[str, float] = {
     "F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2, "U16": 2,
@@ -149,13 +149,20 @@ class EngineFacts:
     version: str
     flags: Mapping[str, Flag]
     gpu_memory_utilization: float  # default
-    batch_defaults: tuple[Mapping[str, Any], ...]  # ordered rules: {min_memory, not_gpu, tokens, seqs}; see the profile
-    graphs_in_budget: bool  # does the KV budget subtract the CUDA graph estimate
+    batch_defaults: tuple[Mapping[str, Any], ...]  # ordered rules, see facts/catalogue/batch.py
+    graphs_in_budget: bool  # does the KV budget of that runner subtract the CUDA graph estimate
     model_runner: str  # "V1" | "V2": the default runner for dense models
     image: str  # default image with tag
     cuda: str  # of that image
     entrypoint: str  # "vllm serve" | "python -m …"
     source: str
+    moe_model_runner: str = ""  # the default runner of mixture-of-experts models; "" = model_runner
+    moe_graphs_in_budget: bool | None = None  # of that runner; None = graphs_in_budget
+    moe_exceptions: tuple[str, ...] = ()  # architectures with experts that run on `model_runner` all the same
+    block_size: int | None = None  # tokens of a KV block on CUDA
+    cpu: Mapping[str, Any] = field(default_factory=dict)  # CPU backend: block_size, dtypes, kv_space_unit, …_unset
+    rope_key: str = ""  # of rotary scaling in --hf-overrides: "rope_parameters" | "rope_scaling"
+    compute_capabilities: tuple[str, ...] = ()  # that the image is built for, "8.9" …; empty = not known
 
     def canonical(self, written: str) -> str:
         """`max_num_seqs`, `--max-num-seqs` and an alias of the catalogue are one flag: "max-num-seqs"."""
@@ -163,15 +170,11 @@ class EngineFacts:
         if name in self.flags:
             return name
         return next((known.name for known in self.flags.values() if name in known.aliases), name)
-    moe_model_runner: str = ""  # the default runner of mixture-of-experts models; "" = model_runner
-    moe_graphs_in_budget: bool | None = None  # of that runner; None = graphs_in_budget
-    moe_exceptions: tuple[str, ...] = ()  # architectures with experts that run on `model_runner` all the same
-    block_size: int | None = None  # tokens of a KV block on CUDA
-    cpu: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # the CPU backend: block_size, dtypes, kv_space_unit, kv_space_unset
-    rope_key: str = ""  # of rotary scaling in --hf-overrides: "rope_parameters" | "rope_scaling"
-    compute_capabilities: tuple[str, ...] = ()  # that the image is built for, "8.9" …; empty = not known
+
+    def counts_graphs(self, model: Architecture) -> bool:
+        """Whether the KV budget of such a model subtracts the CUDA graph estimate: it depends on its default runner."""
+        other = self.moe_graphs_in_budget is not None and model.experts and model.name not in self.moe_exceptions
+        return bool(self.moe_graphs_in_budget) if other else self.graphs_in_budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +186,7 @@ class Facts:
     devices: tuple[GpuFacts, ...]
     engine: EngineFacts
     locked: bool  # all of it came from deploy.lock or local folders
-    calibration: Calibration = Calibration({})  # the cost model's constants: tool data, in no lockfile
+    calibration: Calibration = NOT_CALIBRATED  # the cost model's constants: tool data, in no lockfile
 
     @property
     def smallest(self) -> GpuFacts:

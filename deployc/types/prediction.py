@@ -43,6 +43,7 @@ class SingleStream:
 
     tokens_per_second: Figure
     physical_limit: Figure
+    bound_by: Bound  # "cpu" where launches and the host's work take longer than reading the weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class Prediction:
     startup_seconds: Figure
     over_capacity: bool = False  # the stated open-loop rate is above capacity: the queue grows without bound
     warnings: tuple[str, ...] = ()
+    transferred_from: str = ""  # where the constants of `transferred` figures were measured
 
 
 Verdict = Literal["meets", "tight", "misses"]

@@ -60,7 +60,8 @@ def _speed(document: Mapping[str, Any], color: bool, width: int) -> list[str]:
     stream, limit = (prediction["single_stream"][key] for key in ("tokens_per_second", "physical_limit"))
     tokens, requests = words.rate("tokens"), words.rate("requests")
     alone = (
-        f"One stream is bound by memory bandwidth: {words.with_band(stream, tokens)}. Every token reads all weights "
+        f"One stream is bound by {words.ALONE[prediction['single_stream']['bound_by']]}: "
+        f"{words.with_band(stream, tokens)}. Every token reads all weights "
         f"and its KV, so {words.value(limit, tokens)} is the physical limit."
     )
     capacity = (
@@ -69,11 +70,13 @@ def _speed(document: Mapping[str, Any], color: bool, width: int) -> list[str]:
     )
     if prediction["over_capacity"]:
         capacity += " The stated rate is above it: the queue grows without bound."
+    figures = [*prediction["memory"].values(), *prediction["speed"].values()]
+    legend = words.bases(figures, prediction["transferred_from"])
     heading = wrap(f"SPEED under {words.load(document['workload'])}", width)
     return [
         *(paint(line, "strong", color) for line in heading),
         *(line for key, figure in prediction["speed"].items() for line in _figure(key, figure, width)),
-        *wrap(f"({words.bases([*prediction['memory'].values(), *prediction['speed'].values()])})", width, "  "),
+        *wrap(f"({legend})", width, "  "),
         "",
         *wrap(alone, width, "  "),
         *wrap(capacity, width, "  "),

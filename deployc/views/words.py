@@ -12,7 +12,7 @@ Show = Callable[[float], str]
 BASIS = {
     "exact": "follows from tensor shapes",
     "measured": "measured on this GPU and engine version",
-    "transferred": "from the nearest calibrated GPU or engine version, widened",
+    "transferred": "measured on {from}, carried over to this card by its own figures, widened",
     "modelled": "from specifications only",
 }
 BOUND = {
@@ -24,6 +24,10 @@ BOUND = {
 }
 CARD_CLASSES = (8, 10, 12, 16, 20, 24, 32, 40, 48, 80, 94, 96, 141, 180, 192, 288)
 """Sizes in GB that cards are sold as; CUDA shows a few per cent less."""
+ALONE = {
+    "memory-bandwidth": "memory bandwidth",
+    "cpu": "the host: launches and scheduling take longer than reading the weights",
+}
 BAND_DASH = "–"
 
 
@@ -50,10 +54,11 @@ def with_band(figure: Mapping[str, Any], show: Show) -> str:
     return f"{shown} ({between}, {figure['basis']})" if between else f"{shown} ({figure['basis']})"
 
 
-def bases(figures: Iterable[Mapping[str, Any]]) -> str:
-    """The bases that occur, each explained, the most trusted first."""
+def bases(figures: Iterable[Mapping[str, Any]], transferred_from: str) -> str:
+    """The bases that occur, each explained, the most trusted first; of transferred ones where they were measured."""
     met = {figure["basis"] for figure in figures}
-    return "; ".join(f"{basis} = {meaning}" for basis, meaning in BASIS.items() if basis in met)
+    explained = (f"{basis} = {meaning}" for basis, meaning in BASIS.items() if basis in met)
+    return "; ".join(explained).replace("{from}", transferred_from or "another card")
 
 
 def _unit(shown: str) -> str:

@@ -58,6 +58,7 @@ def predict(deploy: Deploy, facts: Facts, choices: Choices) -> Prediction:
         bound_by=_bound(facts, steps[0], rooms[0], request, served[0], _demand(deploy, replicas)),
         startup_seconds=startup(facts, choices, bill.weights.value),
         over_capacity=served[0].over_capacity,
+        transferred_from=facts.calibration.measured_on,
     )
 
 
@@ -91,7 +92,9 @@ def single_stream(
     else:
         host = facts.calibration["cpu_bandwidth"]
         limit = Figure(host.value / read, host.low / read, host.high / read, "1/s", "modelled")
-    return SingleStream(_figure(speeds, "1/s", basis), limit)
+    reading = steps[0].weight_seconds + steps[0].expert_share * steps[0].expert_seconds
+    bound: Bound = "memory-bandwidth" if reading * speeds[0] >= 0.5 else "cpu"
+    return SingleStream(_figure(speeds, "1/s", basis), limit, bound)
 
 
 def capacity(deploy: Deploy, of: Step, room: float, request: Request) -> float:
@@ -120,7 +123,7 @@ def _serve(deploy: Deploy, of: Step, room: float, tail: float, request: Request,
 
 def _room(usable_tokens: float, request: Request, choices: Choices) -> float:
     """Requests that one engine runs at once: by KV cache and by max_num_seqs; at least one, if only on paper."""
-    fit = usable_tokens / (request.input_tokens + request.output_tokens)
+    fit = usable_tokens / request.tokens
     return max(1.0, min(float(choices.max_num_seqs.value), fit))
 
 
@@ -132,7 +135,7 @@ def _bound(facts: Facts, of: Step, room: float, request: Request, served: Served
     """What would have to grow for this load to go faster."""
     if facts.smallest.name == "cpu":
         return "cpu"
-    if served.over_capacity or (concurrency is not None and concurrency > room):
+    if concurrency is not None and concurrency > room:
         return "kv-capacity"
     running = served.running
     if of.host + running * of.host_per_sequence > of.decode(running, request.context) * 0.999:
