@@ -106,3 +106,11 @@ def test_the_share_refused_follows_the_stated_spread() -> None:
     assert share_longer(deploy, 100_000) < 0.001
     fixed = case_of(workload="{input_tokens: 1000, output_tokens: 24, concurrency: 1}").deploy
     assert (share_longer(fixed, 1024), share_longer(fixed, 1023)) == (0.0, 1.0)
+
+
+def test_four_cards_that_each_hold_the_model_serve_four_engines_even_where_requests_wait() -> None:
+    """32 requests of 12,000 tokens do not fit beside the weights of one card; the engine starts all the same."""
+    load = "{input_tokens: 11500, output_tokens: 500, concurrency: 128}"
+    case = case_of(facts_of(cards=(card("rtx-4090d"),) * 4), hardware="{gpu: x, count: 4}", workload=load)
+    assert (case.choices.tensor_parallel_size.value, case.choices.replicas.value) == (1, 4)
+    assert case.prediction.usable_kv_cache_tokens.value < 32 * 12_000
