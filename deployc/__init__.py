@@ -1,6 +1,7 @@
 """deployc: one reviewed deploy.yaml, compiled into a running vLLM.
 
-In Python, `deployc.plan(path, offline=True)` and `deployc.compile(path)` return what the commands of the same name show.
+In Python, `deployc.plan(path, offline=True)` and `deployc.compile(path)` return what the commands of those names
+show.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ __version__ = "0.1.0"
 __all__ = ["compile", "plan"]
 
 if TYPE_CHECKING:
-    from deployc.pipeline import compile, plan  # noqa: A004
+    from deployc.pipeline import compile, plan
 
 
 class _PlanStage(ModuleType):

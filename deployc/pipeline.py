@@ -64,7 +64,7 @@ def shape(path: Path | str, env: Mapping[str, str] | None = None) -> Analysis:
     return analysis
 
 
-def compile(path: Path | str, *, offline: bool = False, env: Mapping[str, str] | None = None) -> Analysis:  # noqa: A001
+def compile(path: Path | str, *, offline: bool = False, env: Mapping[str, str] | None = None) -> Analysis:
     """Everything up to the bundle. `offline` reads only the file, its lockfile and shipped data."""
     from deployc.choose import decide
     from deployc.emit import compile_bundle

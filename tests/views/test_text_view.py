@@ -171,7 +171,7 @@ def test_bands_name_a_unit_once_where_it_is_the_same() -> None:
     assert (
         words.with_band(figure_json(figure(58, "1/s")), words.rate("tokens")) == "58 tokens/s (46.4 – 69.6, modelled)"
     )
-    assert words.with_band(figure_json(figure(130, "s")), show_seconds) == "2 min 10 s (104 s – 2 min 36 s, modelled)"
+    assert words.with_band(figure_json(figure(130, "s")), show_seconds) == "2.2 min (104 s – 2.6 min, modelled)"
     assert words.band(figure_json(exact(1, "B")), show_bytes) == ""
     assert words.with_band({"value": None, "low": 2.0, "high": None, "basis": "modelled"}, show_seconds) == (
         "unbounded (2.00 s – unbounded, modelled)"
