@@ -6,11 +6,12 @@ import ast
 import json
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from handmade import QWEN_ON_4090, deploy_of
+from handmade import QWEN_ON_4090, architecture, deploy_of
 
 from deployc.data import profiles
 from deployc.facts import engine as module
@@ -118,6 +119,15 @@ def test_behaviours_by_version() -> None:
     }
     assert all("7.0" not in f.compute_capabilities and "8.9" in f.compute_capabilities for f in (old, new, newest))
     assert all("shutdown-timeout" in f.flags for f in (old, new, newest))
+
+
+def test_graphs_are_counted_by_the_runner_of_the_model() -> None:
+    """0.25.1 runs mixture-of-experts models on V1, which estimates the graphs, but for a few architectures."""
+    dense = architecture()
+    experts = replace(dense, name="Qwen3MoeForCausalLM", experts=128, experts_per_token=8)
+    excepted = replace(experts, name="Qwen2MoeForCausalLM")
+    assert [catalogue("0.25.1").counts_graphs(model) for model in (dense, experts, excepted)] == [False, True, False]
+    assert all(catalogue("0.33.0").counts_graphs(model) for model in (dense, experts, excepted))
 
 
 def test_every_behaviour_names_its_place() -> None:
