@@ -26,19 +26,34 @@ WIDE = 74
 
 def sentence(document: Mapping[str, Any]) -> str:
     """Whether it fits, on what, with how much KV cache: in plain words."""
-    memory, figures = document["prediction"]["memory"], document["prediction"]
+    memory = document["prediction"]["memory"]
     weights, budget, kept = (memory[key]["value"] for key in ("weights", "budget", "kv_cache"))
+    if not _on_gpu(document):
+        return _on_host(document)
     other = f"what else it needs {show_bytes(budget - weights - kept)}"
     bill = f"Of the {show_bytes(budget)} that the engine may take, weights take {show_bytes(weights)} and {other}"
     if kept <= 0:
         return f"{_what(document)} does not fit {_where(document)}. {bill}: {show_bytes(-kept)} too much."
     fits = "fits" if memory["kv_cache"]["low"] > 0 else "may just fit"
-    per_token = show_bytes(figures["kv_bytes_per_token"]["value"])
-    tokens = f"{show_count(figures['kv_cache_tokens']['value'])} KV tokens at {per_token} each"
+    return f"{_what(document)} {fits} {_where(document)}. {bill}; {show_bytes(kept)} are left: {_tokens(document)}."
+
+
+def _on_host(document: Mapping[str, Any]) -> str:
+    """The CPU engine: its KV pool has a size of its own, the rest of the host stays free."""
+    memory = document["prediction"]["memory"]
+    taken = sum(memory[key]["value"] for key in ("weights", "activations", "non_torch", "adapters"))
+    total, pool = memory["total"]["value"], memory["kv_cache"]["value"]
+    fits = "fits" if taken + pool <= total else "does not fit"
     return (
-        f"{_what(document)} {fits} {_where(document)}. {bill}; {show_bytes(kept)} are left: "
-        f"{tokens}{_longest(document)}."
+        f"{_what(document)} {fits} {_where(document)}: the process takes some {show_bytes(taken)}, weights included, and "
+        f"the KV pool {show_bytes(pool)}: {_tokens(document)}."
     )
+
+
+def _tokens(document: Mapping[str, Any]) -> str:
+    figures = document["prediction"]
+    per_token = show_bytes(figures["kv_bytes_per_token"]["value"])
+    return f"{show_count(figures['kv_cache_tokens']['value'])} KV tokens at {per_token} each{_longest(document)}"
 
 
 def bar(memory: Mapping[str, Any], columns: int, color: bool) -> str:
