@@ -6,6 +6,7 @@ vllm/v1/worker/gpu_worker.py, determine_available_memory. CPU: the pool has a si
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -90,10 +91,12 @@ def _gpu_bill(deploy: Deploy, facts: Facts, choices: Choices) -> Memory:
     tp, seqs = choices.tensor_parallel_size.value, choices.max_num_seqs.value
     total = facts.smallest.memory.value
     eager = choices.enforce_eager.value
-    budget = exact(int(total * choices.gpu_memory_utilization.value), "B")
+    budget = exact(math.ceil(total * choices.gpu_memory_utilization.value), "B")
     weights = exact(model_bytes(deploy, facts, choices), "B")
-    activations = overhead.activations(model, calibration, seqs, tp, choices.dtype.value)
-    graphs = overhead.cuda_graphs(model, calibration, seqs, choices.max_num_batched_tokens.value, eager)
+    tokens = choices.max_num_batched_tokens.value
+    dummy = overhead.DummyStep(seqs, tokens, tp, eager)
+    activations = overhead.activations(model, calibration, dummy, choices.dtype.value)
+    graphs = overhead.cuda_graphs(model, calibration, seqs, tokens, eager)
     outside = overhead.non_torch(calibration, tp)
     slots = _slots(facts, choices)
     spent = [weights, activations, outside, slots] + ([graphs] if facts.engine.counts_graphs(model) else [])

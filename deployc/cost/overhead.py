@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from deployc.cost.weights import COLUMN, ROW, SERVED_BYTES, shard
 from deployc.types.calibration import Calibration
 from deployc.types.facts import Architecture, Facts
@@ -9,6 +11,16 @@ from deployc.types.figure import Figure, exact
 
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """vllm/config/lora.py: MaxLoRARanks."""
+
+
+@dataclass(frozen=True, slots=True)
+class DummyStep:
+    """The step with which the engine measures its activations."""
+
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    tensor_parallel_size: int = 1
+    eager: bool = False
 
 
 def capture_sizes(max_num_seqs: int, max_num_batched_tokens: int) -> int:
@@ -21,22 +33,34 @@ def capture_sizes(max_num_seqs: int, max_num_batched_tokens: int) -> int:
     return len(sizes) + len(range(8, min(top, 255) + 1, 8)) + len(range(256, top + 1, 16))
 
 
-def activations(
-    architecture: Architecture, calibration: Calibration, max_num_seqs: int, tensor_parallel_size: int, dtype: str
-) -> Figure:
-    """Peak of one dummy batch: with a cold compile cache about one embedding table a rank; or the sampler's rows."""
-    table = architecture.vocab_size * architecture.hidden_size * SERVED_BYTES[dtype] / tensor_parallel_size
-    rows = max_num_seqs * architecture.vocab_size * 4
-    tables, fixed, copies = (calibration[n] for n in ("activation_tables", "activation_fixed", "sampler_copies"))
-    value, low, high = (
-        max(t * table, c * rows) + f
-        for t, c, f in (
-            (tables.value, copies.value, fixed.value),
-            (tables.low, copies.low, fixed.low),
-            (tables.high, copies.high, fixed.high),
-        )
-    )
-    return Figure(value, low, high, "B", tables.basis)
+def activations(architecture: Architecture, calibration: Calibration, step: DummyStep, dtype: str) -> Figure:
+    """The peak that the engine profiles at its start: the largest of three things that do not exist at once.
+
+    One embedding table, while a cold compile cache is filled (`low` is a warm one; eager mode compiles nothing); the
+    sampler's float32 copies of max_num_seqs x vocabulary, on every rank; the intermediates of one batch of tokens.
+    """
+    element, tp = SERVED_BYTES[dtype], step.tensor_parallel_size
+    table = 0 if step.eager else architecture.vocab_size * architecture.hidden_size * element / tp
+    rows = step.max_num_seqs * architecture.vocab_size * 4
+    batch = step.max_num_batched_tokens * _intermediates(architecture, tp) * element
+    tables, copies, fixed = (calibration[n] for n in ("activation_tables", "sampler_copies", "activation_fixed"))
+    beside = calibration["activation_beside_experts" if architecture.experts else "activation_beside"]
+
+    def peak(t: float, c: float, f: float, b: float) -> float:
+        return max(t * table, c * rows, batch) + b * batch + f
+
+    value = peak(tables.value, copies.value, fixed.value, beside.value)
+    low = peak(tables.low, copies.low, fixed.low, beside.low)
+    return Figure(value, low, peak(tables.high, copies.high, fixed.high, beside.high), "B", tables.basis)
+
+
+def _intermediates(architecture: Architecture, tensor_parallel_size: int) -> float:
+    """Elements a token at the widest point of a layer: gate, up and their product, and four of hidden size."""
+    hidden = architecture.hidden_size
+    if not architecture.experts:
+        return 3 * architecture.intermediate_size / tensor_parallel_size + 4 * hidden
+    routed = 3 * architecture.moe_intermediate_size / tensor_parallel_size + hidden
+    return architecture.experts_per_token * routed + 4 * hidden
 
 
 def cuda_graphs(

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 
 from deployc.cost import kv_cache
 from deployc.cost.memory import memory
-from deployc.cost.overhead import capture_sizes, lora_rank
+from deployc.cost.overhead import DummyStep, activations, capture_sizes, lora_rank
 from deployc.cost.weights import weight_bytes
+from deployc.facts.calibration import calibration
 from deployc.types.choices import Choice
+from deployc.types.figure import Figure
 
 MEASURED = json.loads((Path(__file__).parent / "data" / "h200.json").read_text())["memory"]
 
@@ -113,3 +115,30 @@ def test_invariants(tp: int, seqs: int, length: int) -> None:
     spent = bill.weights.value + bill.activations.value + bill.non_torch.value + bill.adapters.value
     assert bill.kv_cache.value + spent == pytest.approx(bill.budget.value)
     assert bill.kv_cache.low <= bill.kv_cache.value <= bill.kv_cache.high
+
+
+PEAKS = json.loads((Path(__file__).parent / "data" / "activation_peaks.json").read_text())["rows"]
+
+
+def _peak(row: dict[str, Any]) -> tuple[Figure, bool]:
+    """The predicted peak in GiB, and whether the model has experts."""
+    shape = replace(
+        facts_of().model.architecture,
+        vocab_size=row["vocab_size"], hidden_size=row["hidden_size"], intermediate_size=row["intermediate_size"],
+        experts=row["num_experts"] or 0, experts_per_token=row["num_experts_per_tok"] or 0,
+        moe_intermediate_size=row["moe_intermediate_size"] or 0,
+    )  # fmt: skip
+    dummy = DummyStep(
+        row["max_num_seqs"], row["max_num_batched_tokens"], row["tensor_parallel_size"], row["enforce_eager"]
+    )
+    figure = activations(shape, calibration(), dummy, "bfloat16")
+    return Figure(figure.value / GIB, figure.low / GIB, figure.high / GIB, "GiB", figure.basis), bool(shape.experts)
+
+
+@pytest.mark.parametrize("row", PEAKS, ids=lambda r: f"{r['model']} {r['version']} TP {r['tensor_parallel_size']}")
+def test_measured_activation_peaks(row: dict[str, Any]) -> None:
+    """Starts of two versions: sampler rows, compile cache and batch, whichever is largest."""
+    figure, experts = _peak(row)
+    seen = row["activation_peak_gib"]
+    assert figure.low - 0.02 <= seen <= figure.high + 0.005
+    assert experts or abs(figure.value - seen) < 0.1
