@@ -50,7 +50,7 @@ def _handles(deploy: Deploy, nvml: Any, report: Report) -> list[Any]:
     if written is None:
         wanted: list[int | str] = list(range(deploy.hardware.count))
         if here < deploy.hardware.count:
-            detail = f"This machine has {here} NVIDIA cards, hardware.count is {deploy.hardware.count}."
+            detail = f"NVIDIA cards in this machine: {here}; hardware.count is {deploy.hardware.count}."
             fix = "Lower the count, or name the card's profile to plan for another machine."
             report.add(error("DC664", "a card is not there", detail, fix, deploy.at("hardware.count")))
             return []
@@ -132,16 +132,20 @@ def _in_mig_mode(nvml: Any, handle: Any) -> bool:
 
 
 def _link(nvml: Any, handle: Any, name: str) -> str:
-    """ "nvlink" where a link of the card is up, "pcie" where it could be and is not."""
+    """ "nvlink" where a link of the card is up, "pcie" where all are down, "auto" where NVML cannot say."""
     if "nvlink" not in gpu_profile.load(name).links:
         return "auto"
-    for link in range(nvml.NVML_NVLINK_MAX_LINKS):
-        try:
-            if nvml.nvmlDeviceGetNvLinkState(handle, link):
-                return "nvlink"
-        except (nvml.NVMLError_NotSupported, nvml.NVMLError_InvalidArgument, nvml.NVMLError_FunctionNotFound):
-            break
-    return "pcie"
+    up: list[bool] = []
+    try:
+        for link in range(nvml.NVML_NVLINK_MAX_LINKS):
+            up.append(bool(nvml.nvmlDeviceGetNvLinkState(handle, link)))
+    except nvml.NVMLError_InvalidArgument:
+        pass  # past the card's last link
+    except (nvml.NVMLError_NotSupported, nvml.NVMLError_FunctionNotFound):
+        return "auto"  # a virtual machine that is given one card of several does not see its links
+    if not up:
+        return "auto"
+    return "nvlink" if any(up) else "pcie"
 
 
 def _unasked(deploy: Deploy, nvml: Any, wrong: Exception) -> Diagnostic:
