@@ -7,6 +7,7 @@ n requests take output x step(n) + n x prefill seconds. No simulation: queues ar
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 
 from deployc.cost.step import Step
 
@@ -78,7 +79,7 @@ def opened(step: Step, request: Request, rate: float, room: float, tail: float) 
     highest = rate_at(step, request, room)
     if rate >= highest:
         full = closed(step, request, room, room, tail)
-        return replace(full, requests_per_second=highest, over_capacity=True)
+        return replace(full, ttft_p50=inf, ttft_p95=inf, e2e_p95=inf, requests_per_second=highest, over_capacity=True)
     running = settle(step, request, rate, room)
     prefill = prefill_seconds(step, request)
     busy = min(0.95, rate / highest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isfinite
 
 from deployc import units
 from deployc.diagnostics import Diagnostic, Severity, error, warning
@@ -32,7 +33,7 @@ def lines(deploy: Deploy, prediction: Prediction) -> tuple[SlaLine, ...]:
         predicted = prediction.max_concurrency if name == "full_length_requests" else getattr(prediction.speed, name)
         at = deploy.at(f"sla.{name}")
         bound = exact(float(limit), predicted.unit)
-        found.append(SlaLine(name, bound, predicted, _verdict(name, limit, predicted, prediction), str(at or "")))
+        found.append(SlaLine(name, bound, predicted, _verdict(name, limit, predicted), str(at or "")))
     return tuple(found)
 
 
@@ -67,9 +68,7 @@ def over_capacity(case: Case) -> Iterator[Diagnostic]:
     yield said("DC410", "the load is above capacity", detail, fix, at, capacity.basis)
 
 
-def _verdict(name: str, limit: float, predicted: Figure, prediction: Prediction) -> Verdict:
-    if prediction.over_capacity and name in UPPER:
-        return "misses"
+def _verdict(name: str, limit: float, predicted: Figure) -> Verdict:
     if name in UPPER:
         return "meets" if predicted.high <= limit else "misses" if predicted.low > limit else "tight"
     return "meets" if predicted.low >= limit else "misses" if predicted.high < limit else "tight"
@@ -86,7 +85,7 @@ def _fix(case: Case, name: str) -> str:
 
 
 def _seconds(value: float) -> str:
-    return units.show_seconds(value)
+    return units.show_seconds(value) if isfinite(value) else "unbounded"
 
 
 def _rate(value: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from pathlib import Path
 from typing import Any
@@ -65,8 +66,12 @@ def test_an_open_load_below_capacity_is_served_as_it_comes(rate: float) -> None:
 
 def test_an_open_load_above_capacity_has_no_latency_to_promise() -> None:
     case = case_of(facts_of(QWEN_7B, (A100,)), workload="{input_tokens: 1500, output_tokens: 256, request_rate: 500}")
+    speed = case.prediction.speed
     assert case.prediction.over_capacity
-    assert case.prediction.speed.requests_per_second.value < 100
+    assert speed.requests_per_second.value < 100
+    assert speed.ttft_p95.value == speed.ttft_p50.value == speed.e2e_p95.high == math.inf
+    assert speed.tpot_p50.high < 10  # what runs at all runs at its usual pace
+    assert case.prediction.bound_by == "compute"
 
 
 def test_replicas_multiply_and_int8_is_faster() -> None:

@@ -64,6 +64,12 @@ FIRES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"target": "{kind: docker, bind: 10.0.0.1, api_key: {env: KEY}}"},
     ),
     ("DC401", "error", {"sla": "{ttft_p95: 1ms}"}, {"sla": "{ttft_p95: 60s}"}),
+    (
+        "DC401",
+        "error",
+        {"workload": "{input_tokens: 1500, output_tokens: 256, request_rate: 900}", "sla": "{ttft_p95: 60s}"},
+        {"workload": "{input_tokens: 1500, output_tokens: 256, request_rate: 0.5}", "sla": "{ttft_p95: 60s}"},
+    ),
     ("DC402", "error", {"sla": "{tpot_p95: 1ms}"}, {"sla": "{tpot_p95: 1s}"}),
     ("DC402", "warning", {"sla": "{tpot_p95: 22ms}"}, {"sla": "{tpot_p95: 1s}"}),
     ("DC403", "error", {"sla": "{e2e_p95: 10ms}"}, {"sla": "{e2e_p95: 10min}"}),
