@@ -21,6 +21,7 @@ from deployc.build.journal import NAME as JOURNAL
 from deployc.build.safetensors_file import Reader, sha256
 from deployc.diagnostics import Report, Stop
 from deployc.facts.adapter import WEIGHTS
+from deployc.facts.faults import Fault
 from deployc.facts.headers import INDEX
 from deployc.facts.source import is_folder
 from deployc.types.bundle import Recipe
@@ -55,6 +56,8 @@ def build(
         interpreter = process.interpreter(python, engine_python)
         try:
             return _build(recipe, folder, store, interpreter, lock, progress, access, threads)
+        except Fault as damaged:
+            raise Stop(damaged.diagnostic) from None
         except OSError as wrong:
             fault = faults.disk_full if wrong.errno in faults.FULL else faults.no_access
             stop = Stop(fault(str(wrong.filename or store), wrong.strerror or str(wrong)))

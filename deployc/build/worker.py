@@ -136,6 +136,7 @@ def _write(job: Job, adapters: list[Adapter], journal: Journal, events: Events) 
             if (line := journal.finished(name, source)) is None:
                 with Writer(into / name, outputs, reader.metadata or {"format": "pt"}) as writer:
                     read = shard.write(reader, writer, work, adapters, advance)
+                    _unchanged(model / name, source, job["source"])
                     digest = writer.commit()
                 sizes = {"bytes": writer.size, "read": reader.size}
                 line = journal.add(name, source, sha256=digest, input=read, **sizes)
@@ -144,6 +145,13 @@ def _write(job: Job, adapters: list[Adapter], journal: Journal, events: Events) 
                 advance(name, sum(slot.end - slot.begin for slot in slots.values()))
             shards[name] = line
     return shards
+
+
+def _unchanged(path: Path, before: os.stat_result, where: str) -> None:
+    """Raises Fault DC277 for a shard that another program wrote to while it was read."""
+    now = path.stat()
+    if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+        raise Fault(faults.changed_inputs(where, [path.name]))
 
 
 def _interrupt(*_: object) -> NoReturn:
