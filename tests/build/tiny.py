@@ -1,0 +1,117 @@
+"""Tiny models and adapters as transformers and peft save them, with random weights; recipes of them; builds in place.
+
+Importing this loads neither library: the functions that make something do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from deployc.build.build import build
+from deployc.build.safetensors_file import Reader
+from deployc.facts.folder import Folder
+from deployc.facts.source import pinned
+from deployc.types.bundle import Recipe
+from deployc.types.manifest import Artifact, Progress
+
+LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+SIZES = {
+    "vocab_size": 160, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 256,
+}  # fmt: skip
+
+
+def model(folder: Path, family: str = "llama", dtype: str = "bfloat16", tied: bool = True, shard: str = "5GB") -> Path:
+    """A `LlamaForCausalLM` or `Qwen2ForCausalLM`, with something under the names of a tokenizer's files."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+
+    torch.manual_seed(7)
+    kinds = {"llama": (LlamaConfig, LlamaForCausalLM), "qwen2": (Qwen2Config, Qwen2ForCausalLM)}
+    config, made = kinds[family]
+    whole = made(config(**SIZES, tie_word_embeddings=tied)).to(getattr(torch, dtype))
+    whole.config.dtype = getattr(torch, dtype)
+    whole.save_pretrained(folder, max_shard_size=shard)
+    (folder / "tokenizer.json").write_text('{"version": "1.0"}')
+    (folder / "tokenizer_config.json").write_text('{"chat_template": "{{ messages }}"}')
+    return folder
+
+
+def adapter(folder: Path, base: Path, seed: int = 0, dtype: str = "float32", size: float = 0.05, **config: Any) -> Path:
+    """A LoRA adapter of the base with random A and B: `size` is the deviation of B's entries."""
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM
+
+    settings = {"r": 8, "lora_alpha": 16, "target_modules": LINEARS, "task_type": "CAUSAL_LM"} | config
+    whole = get_peft_model(AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32), LoraConfig(**settings))
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in whole.named_parameters():
+            if "lora_" in name:
+                spread = size if "lora_B" in name else 0.3
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) * spread)
+    whole.to(getattr(torch, dtype)).save_pretrained(folder)
+    return folder
+
+
+def recipe(
+    base: Path,
+    adapters: Iterable[Path] = (),
+    weights: str = "none",
+    dtype: str = "bfloat16",
+    ignore: tuple[str, ...] = ("lm_head",),
+    factors: Mapping[str, float] | None = None,
+) -> Recipe:
+    """What COMPILE would ask for; sources are absolute folders, adapters named after theirs."""
+    named = {path.name: path for path in adapters}
+    unnamed = Recipe(
+        key="",
+        model_source=str(base),
+        model_hub="folder",
+        model_revision=None,
+        model_files=pins(base),
+        adapters=tuple((name, str(path), None, (factors or {}).get(name, 1.0)) for name, path in named.items()),
+        adapter_files={f"{name}/{file}": pin for name, path in named.items() for file, pin in pins(path).items()},
+        weights=weights,
+        dtype=dtype,
+        ignore=ignore,
+    )
+    return replace(unnamed, key=hashlib.sha256(json.dumps(asdict(unnamed)).encode()).hexdigest())
+
+
+def pins(folder: Path) -> dict[str, str]:
+    return pinned(Folder(folder, str(folder)).files())
+
+
+def built(wanted: Recipe, store: Path, **options: Any) -> Artifact:
+    """Build it with this interpreter, on one thread."""
+    settings = {"python": None, "engine_python": None, "progress": silent, "threads": 1} | options
+    return build(wanted, folder=store.parent, store=store, **settings)
+
+
+def silent(progress: Progress) -> None:
+    """Tells nothing."""
+
+
+def weights(folder: Path) -> dict[str, Any]:
+    """Every tensor in the safetensors files of a folder."""
+    from safetensors.torch import load_file
+
+    return {name: tensor for path in sorted(folder.glob("*.safetensors")) for name, tensor in load_file(path).items()}
+
+
+def edited(path: Path, changes: Mapping[str, Any]) -> None:
+    """Change keys of a JSON file."""
+    path.write_text(json.dumps(json.loads(path.read_text()) | dict(changes)))
+
+
+def slot(path: Path, name: str) -> tuple[int, int]:
+    """Where a tensor's bytes lie in its file: first, end."""
+    with Reader(path, "test") as reader:
+        return next((s.begin, s.end) for s in reader.slots if s.name == name)
