@@ -59,7 +59,7 @@ def _window(at: Span, columns: int) -> tuple[str, int, int]:
     before = expand_tabs(excerpt[: at.column - 1])
     through = expand_tabs(excerpt[: at.end_column - 1])
     line, start, end = expand_tabs(excerpt), width(before), width(through)
-    if width(line) > columns and end + 1 > columns:  # the range would be cut off: leave out the line's beginning
+    if max(end, start + 1) > columns:  # the range would be cut off: leave out the line's beginning
         skipped = min(start, max(0, end + 1 - columns)) + 1
         line, start, end = "…" + _without(line, skipped), start - skipped + 1, end - skipped + 1
     start = max(0, start)

@@ -45,8 +45,8 @@ def _on_host(document: Mapping[str, Any]) -> str:
     total, pool = memory["total"]["value"], memory["kv_cache"]["value"]
     fits = "fits" if taken + pool <= total else "does not fit"
     return (
-        f"{_what(document)} {fits} {_where(document)}: the process takes some {show_bytes(taken)}, weights included, and "
-        f"the KV pool {show_bytes(pool)}: {_tokens(document)}."
+        f"{_what(document)} {fits} {_where(document)}: the process takes some {show_bytes(taken)}, weights included, "
+        f"and the KV pool {show_bytes(pool)}: {_tokens(document)}."
     )
 
 
