@@ -171,7 +171,7 @@ def _manifest(
     return Manifest(
         format_version=shelf.FORMAT_VERSION,
         key=recipe.key,
-        recipe=asdict(recipe),
+        recipe=json.loads(json.dumps(asdict(recipe))),  # as it is read back
         inputs=dict(sorted(read.items())),
         files=dict(sorted(written.items())),
         tool=__version__,

@@ -89,7 +89,7 @@ class Small:
         if shards == 1:
             save(folder / "model.safetensors", tensors, seed)
             return self
-        placed = {}
+        placed: dict[str, str] = {}
         for shard in range(shards):
             file = f"model-{shard + 1:05d}-of-{shards:05d}.safetensors"
             save(folder / file, tensors[shard::shards], seed + shard)
@@ -137,8 +137,10 @@ class Small:
 
     def build(self, recipe: Recipe | None = None, **options: Any) -> Artifact:
         """Build it here, with one thread."""
-        defaults = {"store": self.store, "python": None, "engine_python": None, "threads": 1}
-        return build(recipe or self.recipe(), folder=self.root, progress=lambda _: None, **(defaults | options))
+        defaults: dict[str, Any] = {
+            "store": self.store, "python": None, "engine_python": None, "threads": 1, "progress": lambda _: None
+        }  # fmt: skip
+        return build(recipe or self.recipe(), folder=self.root, **(defaults | options))
 
 
 def read(folder: Path) -> dict[str, tuple[str, tuple[int, ...], bytes]]:

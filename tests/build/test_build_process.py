@@ -1,0 +1,293 @@
+"""The worker as a process: the same bytes every time, killed and gone on with, a full disk, two at once."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from adapted import Small, read
+
+from deployc.build import process
+from deployc.build.build import build
+from deployc.build.store import artifact_for, verify
+from deployc.diagnostics import Stop
+from deployc.types.manifest import Artifact, Progress
+
+ROOT = Path(__file__).resolve().parents[2]
+SLOW = """
+import time
+from deployc.build import shard
+fast = shard.write
+def slow(reader, writer, work, adapters, advance):
+    def late(item, written):
+        time.sleep(0.02)
+        advance(item, written)
+    return fast(reader, writer, work, adapters, late)
+shard.write = slow
+"""
+"""Goes before the worker's `main()`: a wait after every piece that is written."""
+
+
+def digests(artifact: Artifact) -> dict[str, str]:
+    return {name: content.sha256 for name, content in artifact.manifest.files.items()}
+
+
+@pytest.fixture
+def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = "from deployc.build.worker import main"
+    assert start in process.BOOTSTRAP
+    monkeypatch.setattr(process, "BOOTSTRAP", process.BOOTSTRAP.replace(start, f"{SLOW}\n{start}"))
+
+
+def workers() -> list[int]:
+    """Living children of this process that run the worker."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() and b"deployc.build.worker" in (path / "cmdline").read_bytes():
+                found.append(int(path.name))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
+@pytest.mark.build
+def test_the_same_inputs_give_the_same_bytes(small: Small) -> None:
+    recipe = small.recipe("int8")
+    one, two = (small.build(recipe, store=small.root / name) for name in ("one", "two"))
+    assert digests(one) == digests(two)
+    assert one.manifest.torch == two.manifest.torch
+    assert one.manifest.threads == 1
+    assert verify(small.root / "one", recipe.key) == []
+    again = small.build(recipe, store=small.root / "one", python="/nowhere/python")
+    assert again.manifest.built_at == one.manifest.built_at, "a finished artifact is not built again"
+
+
+@pytest.mark.build
+@pytest.mark.usefixtures("slowly")
+def test_killed_at_random_and_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = Small(tmp_path).model(shards=4).adapter("qa")
+    recipe, rng = small.recipe("int8"), random.Random(5)
+    finished: list[int] = []
+    for _ in range(3):
+        at = rng.uniform(0.1, 0.8)
+
+        def kill(now: Progress, at: float = at) -> None:
+            if now.phase == "write" and now.total and now.done >= at * now.total:
+                for pid in workers():
+                    os.kill(pid, signal.SIGKILL)
+
+        with pytest.raises(Stop) as stop:
+            build(
+                recipe, folder=small.root, store=small.store, python=None, engine_python=None, progress=kill, threads=1
+            )
+        assert [d.code for d in stop.value.report] == ["DC278"]
+        assert "signal 9" in stop.value.report.diagnostics[0].detail
+        assert artifact_for(small.store, recipe.key) is None
+        finished.append(len(list((small.store / f".building-{recipe.key}").glob("model-*"))))
+    assert finished == sorted(finished), "finished shards stay"
+    assert finished[-1] > 0
+    resumed = small.build(recipe)
+    monkeypatch.undo()
+    assert digests(resumed) == digests(small.build(recipe, store=small.root / "whole"))
+    assert [p.name for p in small.store.iterdir()] == [recipe.key]
+
+
+@pytest.mark.build
+@pytest.mark.usefixtures("slowly")
+def test_an_interrupted_build_leaves_nothing_half_named(small: Small) -> None:
+    recipe = small.recipe()
+
+    def interrupt(now: Progress) -> None:
+        if now.phase == "write" and now.done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        small.build(recipe, progress=interrupt)
+    assert workers() == []
+    assert [p for p in small.store.rglob("*") if "partial" in p.name or p.name.endswith(".lock")] == []
+
+
+@pytest.mark.build
+@pytest.mark.usefixtures("slowly")
+def test_a_worker_whose_tool_is_gone_ends(small: Small, tmp_path: Path) -> None:
+    """The tool is killed with SIGKILL: its worker sees its standard input close, and leaves no partial file."""
+    program = f"""
+import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / "tests")!r}, {str(Path(__file__).parent)!r}]
+from pathlib import Path
+from adapted import Small
+from deployc.build import process
+process.BOOTSTRAP = {process.BOOTSTRAP!r}
+small = Small(Path({str(small.root)!r})); small.adapters["qa"] = 1.0
+def say(now):
+    if now.phase == "write": print(now.done, flush=True)
+from deployc.build.build import build
+build(small.recipe(), folder=small.root, store=small.store, python=None, engine_python=None, progress=say)
+"""
+    tool = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert tool.stdout is not None
+    assert tool.stdout.readline().strip().isdigit()
+    tool.kill()
+    tool.wait()
+    deadline = time.monotonic() + 20
+    partial = True
+    while partial and time.monotonic() < deadline:
+        time.sleep(0.05)
+        partial = any("partial" in p.name for p in small.store.rglob("*"))
+    assert not partial
+    assert set(digests(small.build())) >= {"config.json", "model-00001-of-00002.safetensors"}
+
+
+@pytest.mark.build
+@pytest.mark.usefixtures("slowly")
+def test_two_builds_of_one_key_wait_for_each_other(small: Small) -> None:
+    recipe = small.recipe()
+    phases: list[list[str]] = [[], []]
+    made: list[Artifact] = []
+
+    def one(index: int) -> None:
+        made.append(small.build(recipe, progress=lambda now: phases[index].append(now.phase)))
+
+    threads = [threading.Thread(target=one, args=(index,)) for index in range(2)]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.3)
+    for thread in threads:
+        thread.join()
+    assert set(phases[0]) == {"check", "write"}
+    assert phases[1] == ["wait"]
+    assert made[0].manifest == made[1].manifest
+    assert [p.name for p in small.store.iterdir()] == [recipe.key]
+
+
+@pytest.fixture
+def little_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 18 MiB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=18m", "tmpfs", str(place)], capture_output=True)
+    if done.returncode != 0:
+        pytest.skip("a tmpfs cannot be mounted here; the limit on file sizes stands in for it in the test below")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.mark.build
+@pytest.mark.usefixtures("slowly")
+def test_a_disk_that_fills_in_the_middle(small: Small, little_disk: Path) -> None:
+    store = little_disk / "store"
+    before = small.build(store=store)
+    kept = digests(before)
+    filler = little_disk / "filler"
+
+    def fill(now: Progress) -> None:
+        if now.phase == "write" and now.done and not filler.exists():
+            try:
+                with filler.open("wb") as file:
+                    while True:
+                        file.write(bytes(65536))
+            except OSError:
+                pass
+
+    with pytest.raises(Stop) as stop:
+        small.build(small.recipe("int8"), store=store, progress=fill)
+    (found,) = stop.value.report
+    assert found.code == "DC273"
+    assert "No space left" in found.detail
+    assert [p.name for p in store.iterdir()] == [before.manifest.key]
+    assert verify(store, before.manifest.key) == []
+    filler.unlink()
+    assert digests(small.build(small.recipe("int8"), store=store)) != kept
+
+
+@pytest.mark.build
+def test_a_limit_on_file_sizes_is_met_like_a_full_disk(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RLIMIT_FSIZE stands in for a full disk where none can be mounted."""
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))"
+    monkeypatch.setattr(process, "BOOTSTRAP", limit + process.BOOTSTRAP)
+    with pytest.raises(Stop) as stop:
+        small.build()
+    assert [d.code for d in stop.value.report] == ["DC273"]
+    assert list(small.store.iterdir()) == []
+
+
+def test_too_little_disk_is_said_before_the_first_byte(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.statvfs(small.root)
+    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result((*real[:4], 3, *real[5:])))
+    monkeypatch.setattr(process, "interpreter", lambda *_: sys.executable)
+    with pytest.raises(Stop) as stop:
+        small.build()
+    assert [d.code for d in stop.value.report] == ["DC272"]
+    assert list(small.store.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("python", "said"),
+    [
+        (lambda _: "/nowhere/python", "No such file"),
+        (lambda p: script(p, 'echo "no module named torch" >&2; exit 1'), "no module named torch"),
+        (lambda p: script(p, "exit 0"), "exit code 0"),
+    ],
+)
+def test_an_interpreter_that_cannot_build(small: Small, python: Callable[[Path], str], said: str) -> None:
+    with pytest.raises(Stop) as stop:
+        small.build(python=python(small.root))
+    (found,) = stop.value.report
+    assert found.code == "DC271"
+    assert said in found.detail
+
+
+def script(folder: Path, text: str) -> str:
+    path = folder / "python"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_which_interpreter_builds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert process.interpreter("/a/python", "/engine/python") == "/a/python"
+    assert process.interpreter(None, "/engine/python") == "/engine/python"
+    with pytest.raises(Stop) as stop:
+        process.interpreter(None, None)
+    assert [d.code for d in stop.value.report] == ["DC270"]
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    assert process.interpreter(None, "/engine/python") == sys.executable
+
+
+def test_the_worker_needs_the_standard_library_and_torch_alone() -> None:
+    """With no site-packages and an empty torch, all of the worker's modules can be imported."""
+    program = (
+        "import sys, types; torch = types.ModuleType('torch');"
+        "torch.float32 = torch.float16 = torch.bfloat16 = torch.float64 = torch.int8 = 0; torch.Tensor = object;"
+        "torch.finfo = lambda _: types.SimpleNamespace(max=1.0, eps=1.0); sys.modules['torch'] = torch;"
+        f"sys.path.insert(0, {str(ROOT)!r}); import deployc.build.worker; print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+@pytest.mark.build
+def test_the_tool_itself_never_imports_torch(small: Small) -> None:
+    program = f"""
+import sys; sys.path[:0] = [{str(ROOT)!r}, {str(Path(__file__).parent)!r}]
+from pathlib import Path
+from adapted import Small
+small = Small(Path({str(small.root)!r})); small.adapters["qa"] = 1.0
+print(small.build().manifest.torch)
+print(sorted({{"torch", "transformers", "peft", "numpy"}} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    version, loaded = done.stdout.splitlines()
+    assert version[0].isdigit()
+    assert loaded == "[]"
+    assert read(small.store / small.recipe().key).keys() == read(small.root / "model").keys()
