@@ -73,10 +73,15 @@ class Report:
     """Diagnostics in the order found; `ordered()` sorts them by file, line and code for showing."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    _seen: set[Diagnostic] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._seen = set(self.diagnostics)
 
     def add(self, diagnostic: Diagnostic) -> None:
         """Append one diagnostic, once: the same finding at the same place is not repeated."""
-        if diagnostic not in self.diagnostics:
+        if diagnostic not in self._seen:
+            self._seen.add(diagnostic)
             self.diagnostics.append(diagnostic)
 
     def extend(self, diagnostics: Iterable[Diagnostic]) -> None:

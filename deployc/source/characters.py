@@ -1,93 +1,137 @@
-"""What is typed by accident: full-width punctuation, smart quotes, invisible characters, before YAML stumbles on it."""
+"""What is typed by accident: control characters, and full-width or typographic look-alikes of YAML's punctuation.
+
+Chinese text inside values and comments is nobody's business; only places where YAML wants punctuation are looked at.
+"""
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Iterator
 
-from deployc.diagnostics import Diagnostic, Report, Span, error
+from deployc.diagnostics import Diagnostic, error
+from deployc.source.lines import Lines
 
-_MEANT = {
-    "：": ":",
-    "，": ",",
-    "－": "-",
-    "—": "-",
-    "–": "-",
-    "“": '"',
-    "”": '"',
-    "‘": "'",
-    "’": "'",
-    "＂": '"',
-    "＇": "'",
-    "　": " ",
-    "\u00a0": " ",
-    "\u200b": "",
-    "\ufeff": "",
-    "＃": "#",
-    "｛": "{",
-    "｝": "}",
-    "［": "[",
-    "］": "]",
-}
-_NAMES = {
-    "　": "a full-width space",
-    "\u00a0": "a no-break space",
-    "\u200b": "a zero-width space",
-    "\ufeff": "a byte-order mark",
-}
-_PLACES = (
-    re.compile(r"^\s*(?:[-－–—]\s+)?[A-Za-z_][\w.-]*\s*(：)"),  # key：value
-    re.compile(r"^[ \t]*([　\u00a0\u200b\ufeff])"),  # indentation
-    re.compile(r"^\s*([－–—])\s"),  # － item
-    re.compile(r"(?::|^\s*-)\s+([“”‘’＂＇])"),  # key: “value”
-    re.compile(r"(?::|^\s*-)\s+([｛［])"),  # key: ｛a: 1｝
-    re.compile(r"[\[{][^\"'#]*?([，：］｝])"),  # {a：1，b: 2}
-    re.compile(r"^\s*(＃)"),
+_FORBIDDEN = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ufeff\ufffe\uffff]"
 )
-_FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_SPACES = "\u3000\u00a0\u2002\u2003\u2009"
+_QUOTES = {"“": '"', "”": '"', "＂": '"', "„": '"', "‘": "'", "’": "'", "＇": "'"}
+_DASHES = {"－": "-", "—": "-", "–": "-", "−": "-"}
+_OPENING = {"｛": "{", "［": "[", "【": "["}
+_IN_FLOW = {"，": ",", "、": ",", "：": ":", "｝": "}", "］": "]", "】": "]"}
+MEANT = {**dict.fromkeys(_SPACES, " "), **_QUOTES, **_DASHES, **_OPENING, **_IN_FLOW, "＃": "#"}
+_SUSPECT = re.compile(f"[{''.join(MEANT)}]")
+_KEY = re.compile(r"(?:-[ \t]+)*[A-Za-z_][\w.-]*[ \t]*\Z", re.ASCII)
+_TYPED = {" ": "a plain space", ":": "a colon and a space"}
+_MOST = 20  # a text with more of them than this is no slip of the keyboard
 
 
-def odd_characters(text: str, file: str) -> Report:
-    """Diagnostics for control characters, and for look-alike punctuation where YAML's own must stand.
-
-    Chinese text inside values and comments is nobody's business and is left alone.
-    """
-    report = Report()
-    for number, line in enumerate(text.splitlines(), 1):
-        if found := _FORBIDDEN.search(line):
-            report.add(
-                error(
-                    "DC112",
-                    "a control character stands in the file",
-                    f"U+{ord(found[0]):04X}.",
-                    "delete it",
-                    _span(file, number, found.start(), line),
-                )
-            )
+def forbidden(text: str, lines: Lines) -> Iterator[Diagnostic]:
+    """DC112 for characters that no editor shows and no key needs, the first on each line."""
+    last, start, number, found = -1, 0, 0, 0
+    for match in _FORBIDDEN.finditer(text):
+        number += len(re.findall(r"\r\n|\n|\r", text[start : match.start()]))
+        start = match.start()
+        if number == last:
             continue
-        bare = _without_comment(line)
-        for pattern in _PLACES:
-            if found := pattern.search(bare):
-                report.add(_look_alike(found[1], _span(file, number, found.start(1), line)))
-                break
-    return report
+        last, found = number, found + 1
+        column = start - max(text.rfind("\n", 0, start), text.rfind("\r", 0, start)) - 1
+        yield error(
+            "DC112",
+            "a control character stands in the file",
+            f"U+{ord(match[0]):04X} ({_named(match[0])}) cannot be seen and has no place here.",
+            "delete it",
+            lines.span(number, column, column + 1),
+        )
+        if found == _MOST:
+            return
 
 
-def _look_alike(character: str, span: Span) -> Diagnostic:
-    name = _NAMES.get(character, f"{character!r}")
-    meant = _MEANT[character]
-    typed = "a space" if meant == " " else f"{meant!r}" if meant else "nothing"
-    return error(
-        "DC113",
-        "a look-alike character stands where YAML wants plain punctuation",
-        f"{name} (U+{ord(character):04X}) is not what YAML reads here.",
-        f"type {typed} in its place",
-        span,
-    )
+def suspects(text: str) -> list[int]:
+    """Where look-alikes stand in place of YAML's punctuation: indices into the text, by the look of each line alone."""
+    if not _SUSPECT.search(text):
+        return []
+    found: list[int] = []
+    start = 0
+    for line in text.split("\n"):
+        if _SUSPECT.search(line):
+            found.extend(start + column for column in _in_line(line))
+        start += len(line) + 1
+    return found
 
 
-def _without_comment(line: str) -> str:
-    return re.split(r"(?:^|\s)#", line, maxsplit=1)[0]
+def mended(text: str, indices: list[int]) -> str | None:
+    """The text as it was meant, each look-alike replaced by the one character it stands for.
+
+    None where that is not enough: a wide colon looks like a colon and a space, and both would have to be there.
+    """
+    characters = list(text)
+    for index in indices:
+        characters[index] = MEANT[characters[index]]
+    colons = (index for index in indices if text[index] == "：")
+    return None if any("".join(characters[i + 1 : i + 2]).strip(" \n") for i in colons) else "".join(characters)
 
 
-def _span(file: str, line: int, column: int, excerpt: str) -> Span:
-    return Span(file, line, column + 1, column + 2, re.sub(_FORBIDDEN, "\ufffd", excerpt))
+def look_alikes(text: str, indices: list[int], lines: Lines) -> Iterator[Diagnostic]:
+    """DC113 for each of them, up to a score."""
+    for index in indices[:_MOST]:
+        line, column = text.count("\n", 0, index), index - text.rfind("\n", 0, index) - 1
+        meant = MEANT[text[index]]
+        yield error(
+            "DC113",
+            "a look-alike stands where YAML wants plain punctuation",
+            f"{text[index]!r} is U+{ord(text[index]):04X}, {_named(text[index])}; YAML does not read it as "
+            f"{'a space' if meant == ' ' else meant}.",
+            f"type {_TYPED.get(meant, meant)} in its place, or put the whole text in quotes",
+            lines.span(line, column, column + 1),
+        )
+
+
+def _in_line(line: str) -> Iterator[int]:
+    """Columns of the look-alikes that stand for punctuation, in one pass."""
+    closing, depth = "", 0
+    begins = True  # nothing but indentation and list dashes so far
+    value = True  # a key or a value may begin here
+    for column, character in enumerate(line):
+        meant = MEANT.get(character, character)
+        before = line[column - 1] if column else " "
+        if closing:
+            if character in closing:
+                closing = ""
+                if character != meant:
+                    yield column
+            continue
+        if meant == "#" and (begins or before == "\t" or before in " " + _SPACES):
+            if character != meant:
+                yield column
+            return
+        if character != meant:
+            if not _punctuates(character, line, column, begins, value, depth):
+                value = begins = False
+                continue
+            yield column
+        if meant in "\"'" and value:
+            closing = character if character == meant else "".join(c for c, m in MEANT.items() if m == meant)
+        depth += (meant in "[{" and value) - (meant in "]}" and depth > 0)
+        listed = meant == "-" and begins
+        value = (value and meant in " \t") or meant == ":" or listed or (depth > 0 and meant in ",[{")
+        begins = begins and meant in " \t-"
+
+
+def _punctuates(character: str, line: str, column: int, begins: bool, value: bool, depth: int) -> bool:
+    """Whether a look-alike stands where YAML would want the character it looks like."""
+    after = line[column + 1 : column + 2]
+    if character in _SPACES:
+        return value
+    if character in _DASHES:
+        return begins and after in (" ", "\t", "")
+    if character in _QUOTES or character in _OPENING:
+        return value
+    if character == "：" and depth == 0:
+        return bool(_KEY.match(line[:column].lstrip(" \t" + _SPACES)))
+    return depth > 0
+
+
+def _named(character: str) -> str:
+    return unicodedata.name(character, "a control character").lower()

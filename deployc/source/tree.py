@@ -1,4 +1,4 @@
-"""The tree between YAML and models: scalars, maps and sequences with their place in a file, and how overlays merge."""
+"""The tree between YAML and models: scalars, maps and lists with their place in a file, and how overlays merge."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Map:
 
 @dataclass(slots=True)
 class Seq:
-    """A sequence."""
+    """A list."""
 
     span: Span
     items: list[Node]
