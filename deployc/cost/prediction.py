@@ -22,7 +22,8 @@ MODEL_ERROR = 1.2
 def predict(deploy: Deploy, facts: Facts, choices: Choices) -> Prediction:
     """The prediction of one configuration. Every figure of `speed` is of all replicas together."""
     bill, cache = memory(deploy, facts, choices)
-    request, replicas, tail = mean_request(deploy), choices.replicas.value, facts.calibration["tail_spread"]
+    request = mean_request(deploy, prefix_caching=choices.enable_prefix_caching.value)
+    replicas, tail = choices.replicas.value, facts.calibration["tail_spread"]
     steps = [step(deploy, facts, choices, side) for side in ("value", "low", "high")]
     rooms = [_room(tokens, request, choices) for tokens in (cache.usable.value, cache.usable.low, cache.usable.high)]
     tails = [tail.value, tail.high, tail.low]
@@ -55,7 +56,7 @@ def predict(deploy: Deploy, facts: Facts, choices: Choices) -> Prediction:
         capacity=_figure(
             [capacity(deploy, s, r, request) * replicas for s, r in zip(steps, rooms, strict=True)], "1/s", basis
         ),
-        bound_by=_bound(facts, steps[0], rooms[0], request, served[0], _demand(deploy, replicas)),
+        bound_by=_bound(deploy, facts, choices, cache.usable.value, request, steps[0], served[0]),
         startup_seconds=startup(facts, choices, bill.weights.value),
         over_capacity=served[0].over_capacity,
         transferred_from=facts.calibration.measured_on,
@@ -68,12 +69,12 @@ def basis_of(facts: Facts) -> Basis:
     return "transferred" if known else "modelled"
 
 
-def mean_request(deploy: Deploy) -> Request:
+def mean_request(deploy: Deploy, *, prefix_caching: bool = True) -> Request:
     """The workload's request, in tokens. Without a spread the 95th percentile is the number itself."""
     asked, answer = deploy.workload.input_tokens, deploy.workload.output_tokens
     mean_in, long_in = (asked.mean, asked.p95) if isinstance(asked, Spread) else (asked, asked)
     mean_out, long_out = (answer.mean, answer.p95) if isinstance(answer, Spread) else (answer, answer)
-    cached = min(deploy.workload.shared_prefix_tokens, mean_in - 1)
+    cached = min(deploy.workload.shared_prefix_tokens, mean_in - 1) if prefix_caching else 0
     return Request(mean_in, mean_in - cached, mean_out, long_in, long_out)
 
 
@@ -123,19 +124,24 @@ def _serve(deploy: Deploy, of: Step, room: float, tail: float, request: Request,
 
 def _room(usable_tokens: float, request: Request, choices: Choices) -> float:
     """Requests that one engine runs at once: by KV cache and by max_num_seqs; at least one, if only on paper."""
-    fit = usable_tokens / request.tokens
-    return max(1.0, min(float(choices.max_num_seqs.value), fit))
+    return max(1.0, min(float(choices.max_num_seqs.value), kv_room(usable_tokens, request)))
 
 
-def _demand(deploy: Deploy, replicas: int) -> float | None:
-    return None if deploy.workload.concurrency is None else deploy.workload.concurrency / replicas
+def kv_room(usable_tokens: float, request: Request) -> float:
+    """Mean requests whose KV fits at once; a prefix that they share is held once."""
+    shared = request.input_tokens - request.uncached_tokens
+    return max(0.0, usable_tokens - shared) / (request.tokens - shared)
 
 
-def _bound(facts: Facts, of: Step, room: float, request: Request, served: Served, concurrency: float | None) -> Bound:
+def _bound(
+    deploy: Deploy, facts: Facts, choices: Choices, usable_tokens: float, request: Request, of: Step, served: Served
+) -> Bound:
     """What would have to grow for this load to go faster."""
     if facts.smallest.name == "cpu":
         return "cpu"
-    if concurrency is not None and concurrency > room:
+    flight = deploy.workload.concurrency
+    asked = float("inf") if served.over_capacity else flight / choices.replicas.value if flight else served.running
+    if kv_room(usable_tokens, request) < min(asked, choices.max_num_seqs.value):
         return "kv-capacity"
     running = served.running
     if of.host + running * of.host_per_sequence > of.decode(running, request.context) * 0.999:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from deployc import units
 from deployc.cost import kv_cache
 from deployc.cost.memory import block_size, token_bytes
-from deployc.cost.prediction import mean_request
+from deployc.cost.prediction import kv_room, mean_request
 from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.case import Case
 from deployc.rules.remedies import remedies
@@ -119,7 +119,8 @@ def load_fits(case: Case) -> Iterator[Diagnostic]:
     if flight is None or case.prediction.memory.kv_cache.value <= 0:
         return
     share = flight / choices.replicas.value
-    room = min(case.prediction.usable_kv_cache_tokens.value / mean_tokens(case), float(choices.max_num_seqs.value))
+    request = mean_request(case.deploy, prefix_caching=choices.enable_prefix_caching.value)
+    room = min(kv_room(case.prediction.usable_kv_cache_tokens.value, request), float(choices.max_num_seqs.value))
     if 1 <= room < share * 0.98:
         by_flag = choices.max_num_seqs.value < share
         at = "engine.args" if by_flag else "workload.concurrency"
@@ -184,12 +185,6 @@ def host_holds_it(case: Case) -> Iterator[Diagnostic]:
 def one_block(case: Case) -> int:
     """Bytes of one block of KV on a card."""
     return token_bytes(case.facts, case.choices) * block_size(case.facts)
-
-
-def mean_tokens(case: Case) -> float:
-    """Tokens of the mean request, prompt and answer."""
-    request = mean_request(case.deploy)
-    return request.input_tokens + request.output_tokens
 
 
 def _by_band(

@@ -97,5 +97,23 @@ def test_a_shared_prefix_saves_prefill() -> None:
     warm = case_of(
         workload="{input_tokens: 4000, output_tokens: 64, concurrency: 8, shared_prefix_tokens: 3500}"
     ).prediction.speed
+    off = case_of(
+        workload="{input_tokens: 4000, output_tokens: 64, concurrency: 8, shared_prefix_tokens: 3500}",
+        engine="{version: 0.32.0, args: {enable-prefix-caching: false}}",
+    ).prediction.speed
+    assert off == cold
     assert warm.ttft_p50.value < cold.ttft_p50.value
     assert warm.requests_per_second.value > cold.requests_per_second.value
+
+
+@pytest.mark.parametrize(
+    ("engine", "load", "bound"),
+    [
+        ("{version: 0.32.0}", "{input_tokens: 6000, output_tokens: 256, concurrency: 64}", "kv-capacity"),
+        ("{version: 0.32.0, args: {max-num-seqs: 4}}", "{input_tokens: 600, output_tokens: 600, concurrency: 64}",
+         "memory-bandwidth"),  # what waits does so for max_num_seqs, though there is room
+        ("{version: 0.32.0}", "{input_tokens: 6000, output_tokens: 16, concurrency: 4}", "compute"),
+    ],
+)  # fmt: skip
+def test_what_bounds_the_load(engine: str, load: str, bound: str) -> None:
+    assert case_of(engine=engine, workload=load).prediction.bound_by == bound
