@@ -7,7 +7,7 @@ from typing import Any
 
 from deployc.build import faults
 from deployc.build.layout import FLOATS
-from deployc.cost.weights import is_embedding, is_quantized
+from deployc.cost.weights import is_embedding, is_named, is_quantized
 from deployc.diagnostics import Diagnostic
 from deployc.types.facts import TensorGroup
 from deployc.types.groups import Tensor
@@ -66,7 +66,7 @@ def check(model: str, tensors: Sequence[Tensor], ignore: tuple[str, ...]) -> Ite
     if not taken:
         yield faults.nothing_to_quantize(model)
     for name in ignore:
-        if name != "lm_head" and not any(name in tensor for tensor, _, _ in tensors):
+        if name != "lm_head" and not any(is_named(tensor, name) for tensor, _, _ in tensors):
             yield faults.ignores_nothing(name)
     modules = [name.removesuffix(".weight") for name in quantized(tensors, ())]
     kept = {name.removesuffix(".weight") for name in taken}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
-from deployc.types.facts import Architecture, TensorGroup
+from deployc.types.facts import DTYPE_BYTES, Architecture, TensorGroup
+from deployc.types.groups import expand
 
 COLUMN = ("q_proj", "k_proj", "v_proj", "qkv_proj", "gate_proj", "up_proj", "gate_up_proj", "w1", "w3")
 ROW = ("o_proj", "down_proj", "w2")
@@ -25,19 +27,39 @@ def weight_bytes(
     weights: str = "none",
     ignore: tuple[str, ...] = ("lm_head",),
 ) -> int:
-    """Bytes on one rank. `weights` "int8": linears one byte an element and a scale a row; others as `dtype`."""
-    served = SERVED_BYTES[dtype]
+    """Bytes on one rank. `weights` "int8": linears one byte an element and a scale a row; others as `dtype`.
+
+    What is packed already keeps its own bytes, a scale for each row apart, which the engine holds in float32.
+    """
     total = 0
     for tensor in tensors:
+        if not _is_loaded(tensor, architecture):
+            continue
         shape = shard(tensor, architecture, tensor_parallel_size)
-        elements = math.prod(shape) * tensor.count
-        if weights == "int8" and is_quantized(tensor, ignore):
-            total += elements + SCALE_BYTES * shape[0] * tensor.count
-        elif tensor.dtype in FLOATS:
-            total += elements * served
-        else:  # already packed by another method: its own bytes
-            total += math.ceil(tensor.bytes / max(1, math.prod(tensor.shape) * tensor.count) * elements)
+        int8 = _quantized_count(tensor, ignore) if weights == "int8" else 0
+        elements = math.prod(shape)
+        total += int8 * (elements + SCALE_BYTES * (shape[0] if int8 else 0))
+        total += math.ceil((tensor.count - int8) * elements * _element_bytes(tensor, dtype))
     return total
+
+
+def _is_loaded(tensor: TensorGroup, architecture: Architecture) -> bool:
+    """Whether the engine keeps it: a tied lm_head is the embedding, rotary frequencies are computed anew."""
+    module = _module(tensor)
+    return module != "rotary_emb" and not (module == "lm_head" and architecture.tie_word_embeddings)
+
+
+def _element_bytes(tensor: TensorGroup, dtype: str) -> float:
+    if tensor.pattern.endswith("_scale"):
+        return SCALE_BYTES
+    return SERVED_BYTES[dtype] if tensor.dtype in FLOATS else DTYPE_BYTES[tensor.dtype]
+
+
+def _quantized_count(tensor: TensorGroup, ignore: tuple[str, ...]) -> int:
+    """How many of a group become int8; `ignore` may name single layers of it."""
+    if any(character.isdigit() for name in ignore for character in name):
+        return sum(is_quantized(replace(tensor, pattern=name, count=1), ignore) for name in expand(tensor))
+    return tensor.count if is_quantized(tensor, ignore) else 0
 
 
 def streamed_bytes(
@@ -60,7 +82,7 @@ def shard(tensor: TensorGroup, architecture: Architecture, tensor_parallel_size:
     if not shape:
         return (1,)
     if is_embedding(tensor) or module == "lm_head":
-        shape[0] = _ceil_to(shape[0], VOCABULARY_PADDING * tensor_parallel_size) // tensor_parallel_size
+        shape[0] = -(-_ceil_to(shape[0], VOCABULARY_PADDING) // tensor_parallel_size)
     elif module in ("k_proj", "v_proj"):
         heads = max(1, -(-architecture.kv_heads // tensor_parallel_size))  # replicated where TP > KV heads
         shape[0] = math.ceil(shape[0] * heads / architecture.kv_heads)
@@ -77,10 +99,18 @@ def is_embedding(tensor: TensorGroup) -> bool:
 
 
 def is_quantized(tensor: TensorGroup, ignore: tuple[str, ...]) -> bool:
-    """Whether our quantizer turns it into int8: the matrices of linear layers, `ignore` and routers left alone."""
+    """Whether our quantizer turns it into int8: the matrices of linear layers, `ignore` and routers left alone.
+
+    An entry of `ignore` is one or several parts of the name: "down_proj", "layers.0", "layers.1.mlp.up_proj".
+    """
     module = _module(tensor)
     linear = module in COLUMN or module in ROW
-    return linear and len(tensor.shape) == 2 and not any(name and name in tensor.pattern for name in ignore)
+    return linear and len(tensor.shape) == 2 and not any(is_named(tensor.pattern, entry) for entry in ignore)
+
+
+def is_named(tensor: str, entry: str) -> bool:
+    """Whether an entry of `ignore` names this tensor or a module around it, by whole parts between dots."""
+    return bool(entry) and f".{entry}." in f".{tensor}."
 
 
 def _module(tensor: TensorGroup) -> str:

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from deployc.cost import kv_cache
 from deployc.cost.memory import memory
 from deployc.cost.overhead import DummyStep, activations, capture_sizes, lora_rank
-from deployc.cost.weights import weight_bytes
+from deployc.cost.weights import shard, weight_bytes
 from deployc.facts.calibration import calibration
 from deployc.types.choices import Choice
+from deployc.types.facts import TensorGroup
 from deployc.types.figure import Figure
 
 MEASURED = json.loads((Path(__file__).parent / "data" / "h200.json").read_text())["memory"]
@@ -43,6 +44,48 @@ def test_int8_leaves_embeddings_norms_and_biases_at_16_bit() -> None:
     rows = 28 * (3584 + 512 + 512 + 3584 + 18944 + 18944 + 3584)  # a float32 scale each
     rest = 2 * (7_615_616_512 - linears)
     assert bytes_of(QWEN_7B, weights="int8") == linears + 4 * rows + rest
+
+
+def test_a_tied_head_that_the_checkpoint_stores_twice_is_loaded_once() -> None:
+    model = facts_of(QWEN_05B).model
+    twice = (*model.tensors, TensorGroup("lm_head.weight", "BF16", (151936, 896)))
+    frequencies = (*model.tensors, TensorGroup("model.layers.{0-23}.self_attn.rotary_emb.inv_freq", "F32", (32,), 24))
+    for tensors in (twice, frequencies):
+        assert weight_bytes(tensors, model.architecture) == bytes_of(QWEN_05B)
+
+
+def test_the_vocabulary_is_padded_to_64_and_split() -> None:
+    config = QWEN_05B | {"vocab_size": 151_900}  # padded to 151,936 = 64 x 2,374
+    assert bytes_of(config) == bytes_of(QWEN_05B)
+    table = TensorGroup("model.embed_tokens.weight", "BF16", (151_900, 896))
+    assert shard(table, facts_of(QWEN_05B).model.architecture, 2) == (75_968, 896)
+
+
+@pytest.mark.parametrize(
+    ("ignore", "left"),
+    [
+        (("lm_head",), 0), (("down_proj",), 28), (("layers.1",), 1), (("model.layers.1.mlp.down_proj",), 1),
+        (("own_proj",), 0), (("gate",), 0), (("layers.1", "layers.2"), 2), (("mlp",), 28),
+    ],
+)  # fmt: skip
+def test_ignore_names_whole_parts(ignore: tuple[str, ...], left: int) -> None:
+    model = facts_of(QWEN_7B).model
+    down = next(t for t in model.tensors if "down_proj" in t.pattern)
+    alone = weight_bytes([down], model.architecture, 1, "bfloat16", "int8", ignore)
+    one = 18944 * 3584
+    assert alone == left * 2 * one + (28 - left) * (one + 4 * 3584)
+
+
+def test_a_float32_checkpoint_is_served_in_16_bit_and_a_packed_one_as_it_is() -> None:
+    model = facts_of(QWEN_7B).model
+    wide = tuple(replace(t, dtype="F32") for t in model.tensors)
+    assert weight_bytes(wide, model.architecture) == 2 * 7_615_616_512
+    packed = [
+        TensorGroup("model.layers.0.mlp.down_proj.weight", "I8", (3584, 18944)),
+        TensorGroup("model.layers.0.mlp.down_proj.weight_scale", "BF16", (3584, 1)),
+    ]
+    assert weight_bytes(packed, model.architecture, 1, "bfloat16", "checkpoint") == 3584 * 18944 + 3584 * 4
+    assert weight_bytes(packed, model.architecture, 2, "bfloat16", "checkpoint") == 3584 * 9472 + 3584 * 4
 
 
 def test_kv_heads_are_replicated_where_tensor_parallel_exceeds_them() -> None:
