@@ -1,14 +1,12 @@
 """The whole deploy.yaml, and where in the user's files each of its values was written."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from deployc.diagnostics import Span
-from deployc.spec.model import Adapter, Hardware, Model, Quantization, Section, Sla, Workload
+from deployc.spec.model import SILENT, Adapter, Hardware, Model, Quantization, Section, Sla, Workload
 from deployc.spec.serving import Accept, Api, Build, Engine, Rollout, Target
 
 Path = tuple[str | int, ...]
@@ -17,21 +15,21 @@ Path = tuple[str | int, ...]
 class Deploy(Section):
     """deploy.yaml, version 1. Names are the contract: see docs/reference.md."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="deploy.yaml")
+    model_config = ConfigDict(title="deploy.yaml")
 
     version: Literal[1]
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
     model: Model
     adapters: list[Adapter] = Field(default_factory=list)
-    quantization: Quantization = Quantization()
+    quantization: Quantization = SILENT
     hardware: Hardware
     workload: Workload
-    sla: Sla = Sla()
+    sla: Sla = SILENT
     engine: Engine
-    api: Api = Api()
-    build: Build = Build()
-    target: Target = Target()
-    rollout: Rollout = Rollout()
+    api: Api = SILENT
+    build: Build = SILENT
+    target: Target = SILENT
+    rollout: Rollout = SILENT
     accept: list[Accept] = Field(default_factory=list)
 
     _spans: Mapping[Path, Span] = PrivateAttr(default_factory=dict)

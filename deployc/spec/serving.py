@@ -1,12 +1,10 @@
 """deploy.yaml as pydantic models: engine, API, build, target and rollout sections."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from deployc.spec.model import Bytes, Fraction, Positive, Seconds, Section
+from deployc.spec.model import SILENT, Bytes, Fraction, Positive, Seconds, Section
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 
@@ -29,9 +27,9 @@ class Engine(Section):
     version: str
     image: str | None = None
     python: str = "auto"
-    parallel: Parallel = Parallel()
+    parallel: Parallel = SILENT
     gpu_memory_utilization: Fraction | Literal["auto"] = "auto"
-    offload: Offload = Offload()
+    offload: Offload = SILENT
     speculative: dict[str, Any] | None = None
     env: dict[str, str] = Field(default_factory=dict)
     args: dict[str, Any] = Field(default_factory=dict)
