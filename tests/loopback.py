@@ -146,7 +146,8 @@ class HubServer(Server):
         allowed = self.token is None or headers.get("authorization") == f"Bearer {self.token}"
         listing = re.fullmatch(r"/api/models/([^/]+/[^/]+)(?:/revision/(.+))?", path)
         file = re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path)
-        match = listing or file
+        tree = re.fullmatch(r"/api/models/([^/]+/[^/]+)/tree/([^/]+)", path)
+        match = listing or tree or file
         files = self.repositories.get(match[1]) if match else None
         if match is None or files is None or (not allowed and not self.gated):
             return Reply(401 if not headers.get("authorization") else 404, headers={"X-Error-Code": "RepoNotFound"})
@@ -158,11 +159,14 @@ class HubServer(Server):
                 {"rfilename": name} if self.names_only else self._sibling(name, body) for name, body in files.items()
             ]
             return as_json({"id": match[1], "sha": COMMIT, "siblings": siblings, "private": False})
-        if not allowed:
+        if tree:
+            assert query["recursive"][0].lower() == "true"
+            return as_json([self._row(name, body) for name, body in files.items()])
+        if not allowed or file is None:
             status = 403 if headers.get("authorization") else 401
             return Reply(status, headers={"X-Error-Code": "GatedRepo", "X-Error-Message": "Access is restricted."})
-        reply = self._file(match[3], files, headers)
-        entry = self._sibling(match[3], files.get(match[3], b""))
+        reply = self._file(file[3], files, headers)
+        entry = self._sibling(file[3], files.get(file[3], b""))
         reply.headers["X-Repo-Commit"] = COMMIT
         reply.headers["X-Linked-Size"] = str(entry["size"])
         reply.headers["X-Linked-ETag"] = f'"{entry["lfs"]["sha256"] if "lfs" in entry else entry["blobId"]}"'
@@ -173,6 +177,12 @@ class HubServer(Server):
         if name.endswith(".safetensors"):
             entry["lfs"] = {"sha256": hashlib.sha256(body).hexdigest(), "size": len(body), "pointerSize": 135}
         return entry
+
+    def _row(self, name: str, body: bytes) -> dict[str, Any]:
+        """One file of the tree, where a blob's id is called `oid`."""
+        entry = self._sibling(name, body)
+        lfs = {"lfs": {"oid": entry["lfs"]["sha256"], "size": len(body), "pointerSize": 135}} if "lfs" in entry else {}
+        return {"type": "file", "path": name, "size": len(body), "oid": entry["blobId"], **lfs}
 
     def _file(self, name: str, files: Files, headers: Mapping[str, str]) -> Reply:
         if name not in files:
