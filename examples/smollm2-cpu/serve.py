@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from steps import AGAIN, StepFailed
 CHECKOUT = Path(__file__).resolve().parents[2]
 FILE = Path("examples") / Path(__file__).resolve().parent.name / "deploy.yaml"
 CLEAN_UP_SECONDS = 60
+ENVIRONMENT = dict(os.environ)
+"""As the user has it: what the demo sets for its own libraries is not for the engine."""
 
 
 def command(*arguments: str) -> list[str]:
@@ -33,7 +36,7 @@ def deployc(*arguments: str, capture: bool = False) -> str:
     An interrupt reaches the command too, and it is given time to clean up after itself.
     """
     with subprocess.Popen(
-        command(*arguments), cwd=CHECKOUT, text=True, stdout=subprocess.PIPE if capture else None
+        command(*arguments), cwd=CHECKOUT, text=True, env=ENVIRONMENT, stdout=subprocess.PIPE if capture else None
     ) as process:
         try:
             output, _ = process.communicate()
