@@ -59,8 +59,9 @@ def shape(path: Path | str, env: Mapping[str, str] | None = None) -> Analysis:
     analysis.document, report = load(analysis.path, os.environ if env is None else env)
     analysis.report.extend(report)
     if analysis.document is not None:
+        unread = {d.at for d in analysis.report.errors}
         analysis.deploy, report = to_deploy(analysis.document)
-        analysis.report.extend(report)
+        analysis.report.extend(d for d in report if d.at not in unread)  # a value that could not be read has no type
     return analysis
 
 

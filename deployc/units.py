@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 
-_NUMBER = re.compile(r"^\s*([+-]?(?:\d+(?:[_ ]?\d+)*)?(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([A-Za-z%µ/·]*)\s*$")
+_NUMBER = re.compile(r"\s*([+-]?(?:[0-9]+(?:[_ ][0-9]+)*)?(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z%µ/]*)\s*\Z")
+LARGEST = 1e30
+"""Base units; above it no size, time or rate makes sense, and sums of them would leave the floating-point range."""
 
 BYTES = {
     "": 1, "b": 1,
@@ -20,88 +22,77 @@ FLOPS = {
 }
 
 
-def _split(text: str, what: str, example: str) -> tuple[float, str]:
-    match = _NUMBER.match(text)
-    if not match or not re.search(r"\d", match[1]):
-        raise ValueError(f"{text!r} is not {what}; write it as {example}")
-    value = float(re.sub(r"[_ ]", "", match[1]))
-    if not math.isfinite(value):
-        raise ValueError(f"{text!r} is too large for {what}")
-    return value, match[2]
-
-
-def parse_bytes(value: int | float | str) -> int:
+def parse_bytes(value: object) -> int:
     """Bytes of "24GiB", "24GB" (decimal) or a plain number of bytes; never negative."""
-    if isinstance(value, bool):
-        raise ValueError(f"{value!r} is not a size; write it as 24GiB")
-    if isinstance(value, int | float):
-        number, unit = float(value), ""
-    else:
-        number, unit = _split(value, "a size", "24GiB")
+    number, unit = _split(value, "a size", "24GiB")
     factor = BYTES.get(unit.lower())
     if factor is None:
         raise ValueError(f"unknown unit {unit!r} in {value!r}; use MiB, GiB, TiB (powers of 1024) or MB, GB, TB")
-    return round(_not_negative(number, value) * factor)
+    return round(_counted(number * factor, value))
 
 
-def parse_seconds(value: int | float | str) -> float:
+def parse_seconds(value: object) -> float:
     """Seconds of "800ms", "15s", "2min"; a bare number is refused, as its unit cannot be known."""
-    if isinstance(value, bool) or not isinstance(value, str):
-        raise ValueError(f"{value!r} has no unit; write {value}ms or {value}s")
     number, unit = _split(value, "a duration", "800ms")
+    if not unit:
+        raise ValueError(f"{value!r} has no unit; write {value}ms or {value}s")
     factor = SECONDS.get(unit.lower())
     if factor is None:
-        unknown = f"unknown unit {unit!r} in {value!r}; use ms, s, min or h"
-        raise ValueError(unknown if unit else f"{value!r} has no unit; write {value}ms or {value}s")
-    return _not_negative(number, value) * factor
+        raise ValueError(f"unknown unit {unit!r} in {value!r}; use ms, s, min or h")
+    return _counted(number * factor, value)
 
 
-def parse_fraction(value: int | float | str) -> float:
+def parse_fraction(value: object) -> float:
     """A share: "3%" or 0.03, both 0.03."""
-    if isinstance(value, bool):
-        raise ValueError(f"{value!r} is not a share; write 3% or 0.03")
-    if isinstance(value, int | float):
-        return _not_negative(float(value), value)
     number, unit = _split(value, "a share", "3%")
     if unit not in ("", "%"):
         raise ValueError(f"unknown unit {unit!r} in {value!r}; write 3% or 0.03")
-    return _not_negative(number, value) / (100.0 if unit == "%" else 1.0)
+    return _counted(number / (100.0 if unit else 1.0), value)
 
 
-def parse_rate(value: int | float | str) -> float:
+def parse_rate(value: object) -> float:
     """Events a second: 8, "8/s", "480/min"."""
-    if isinstance(value, bool):
-        raise ValueError(f"{value!r} is not a rate; write 8/s")
-    if isinstance(value, int | float):
-        return _not_negative(float(value), value)
     number, unit = _split(value, "a rate", "8/s")
     factor = {"": 1.0, "/s": 1.0, "/min": 1 / 60, "/h": 1 / 3600}.get(unit.lower())
     if factor is None:
         raise ValueError(f"unknown unit {unit!r} in {value!r}; use /s, /min or /h")
-    return _not_negative(number, value) * factor
+    return _counted(number * factor, value)
 
 
-def parse_bandwidth(value: int | float | str) -> float:
+def parse_bandwidth(value: object) -> float:
     """Bytes a second: "1008GB/s", "4.8TB/s"; the unit is required."""
-    if not isinstance(value, str) or not value.strip().lower().endswith("/s"):
+    number, unit = _split(value, "a bandwidth", "1008GB/s")
+    size, slash, second = unit.lower().partition("/")
+    if not size or size not in BYTES or not slash or second != "s":
         raise ValueError(f"{value!r} is not a bandwidth; write it as 1008GB/s")
-    return float(parse_bytes(value.strip()[:-2]))
+    return _counted(number * BYTES[size], value)
 
 
-def parse_flops(value: int | float | str) -> float:
+def parse_flops(value: object) -> float:
     """Floating-point (or integer) operations a second: "165TFLOPS" or "165 TFLOP/s"; the unit is required."""
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r} has no unit; write it as 165TFLOPS")
     number, unit = _split(value, "a compute rate", "165TFLOPS")
+    if not unit:
+        raise ValueError(f"{value!r} has no unit; write it as 165TFLOPS")
     factor = FLOPS.get(unit.lower())
     if factor is None:
         raise ValueError(f"unknown unit {unit!r} in {value!r}; write it as 165TFLOPS")
-    return _not_negative(number, value) * factor
+    return _counted(number * factor, value)
 
 
-def _not_negative(number: float, shown: object) -> float:
-    if not math.isfinite(number):
-        raise ValueError(f"{shown!r} is not a finite number")
+def _split(value: object, what: str, example: str) -> tuple[float, str]:
+    """Number and unit of what the user wrote; a bare number has the unit ""."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return (float(value) if abs(value) <= LARGEST else math.inf), ""
+    match = _NUMBER.match(value) if isinstance(value, str) else None
+    if not match or not re.search("[0-9]", match[1]):
+        shown = repr(value if not isinstance(value, str) else value[:60])
+        raise ValueError(f"{shown} is not {what}; write it as {example}")
+    return float(re.sub("[_ ]", "", match[1])), match[2]
+
+
+def _counted(number: float, shown: object) -> float:
+    if not -LARGEST <= number <= LARGEST:  # nan as well
+        raise ValueError(f"{str(shown)[:60]!r} is beyond any machine")
     if number < 0:
         raise ValueError(f"{shown!r} is negative")
     return number

@@ -22,6 +22,8 @@ _TYPES = {
     "model": "a map",
     "decimal": "a number",
 }
+MOST = 100
+"""Mistakes shown at once: more of them is a file of another kind, and looking for what was meant takes time."""
 _RANGES = ("greater_than", "less_than", "too_short", "too_long", "finite_number", "string_too")
 
 
@@ -32,12 +34,16 @@ def mistakes(
     places: dict[Path, list[Any]] = {}
     for problem in errors:
         places.setdefault(located(problem, values), []).append(problem)
+    outer = {path[:end] for path in places for end in range(len(path))}
     for path in list(places):  # `{mean: x}` is wrong inside, not because it is no number
-        inner = any(len(other) > len(path) and other[: len(path)] == path for other in places)
-        if inner and all(_is_type(p) for p in places[path]):
+        if path in outer and all(_is_type(p) for p in places[path]):
             del places[path]
-    found = [_diagnostic(path, problems, spans, keys) for path, problems in places.items()]
-    return sorted(found, key=lambda d: (d.at.line, d.at.column) if d.at else (0, 0))
+    shown = list(places.items())[:MOST]
+    found = [_diagnostic(path, problems, spans, keys) for path, problems in shown]
+    found.sort(key=lambda d: (d.at.file, d.at.line, d.at.column) if d.at else ("", 0, 0))
+    if len(places) > MOST:
+        found.append(_more(len(places) - MOST, _at(list(places)[MOST], spans)))
+    return found
 
 
 def located(problem: Any, values: Mapping[str, Any]) -> Path:
@@ -95,12 +101,12 @@ def _diagnostic(path: Path, problems: list[Any], spans: Mapping[Path, Span], key
         )
     literals = [word for p in problems if p["type"] == "literal_error" for word in _expected(p)]
     wanted = list(dict.fromkeys(_TYPES[p["type"].split("_")[0]] for p in problems if p["type"].split("_")[0] in _TYPES))
-    if literals and (isinstance(value, str) or not wanted):
-        return _not_allowed(name, value, literals, wanted, at)
     if any(str(p["type"]).startswith(_RANGES) for p in problems):
         said = str(next(p for p in problems if str(p["type"]).startswith(_RANGES))["msg"])
         said = said.replace("Input should be", "must be").replace("String should", "it should")
         return error("DC154", "a value is out of range", f"{name}: {value!r} {said}.", "correct the value", at)
+    if literals and (isinstance(value, str) or not wanted):
+        return _not_allowed(name, value, literals, wanted, at)
     wanted += [repr(word) for word in literals]
     return error(
         "DC152",
@@ -109,6 +115,11 @@ def _diagnostic(path: Path, problems: list[Any], spans: Mapping[Path, Span], key
         "correct the value" + (", without quotes" if _quoted_number(value, wanted) else ""),
         at,
     )
+
+
+def _more(number: int, at: Span | None) -> Diagnostic:
+    detail = f"{number:,} more than the {MOST} shown; the first of them is here."
+    return error("DC172", "there are more mistakes of this kind", detail, "mend those shown first", at)
 
 
 def _expected(problem: Any) -> list[str]:

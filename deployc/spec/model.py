@@ -33,7 +33,8 @@ Fraction = Annotated[float, Quantity(units.parse_fraction, "3%")]
 Rate = Annotated[float, Quantity(units.parse_rate, "8/s")]
 Bandwidth = Annotated[float, Quantity(units.parse_bandwidth, "1008GB/s")]
 Flops = Annotated[float, Quantity(units.parse_flops, "165TFLOPS")]
-Positive = Annotated[int, Field(ge=1)]
+LARGEST = 2**31 - 1
+Positive = Annotated[int, Field(ge=1, le=LARGEST)]
 
 
 class Section(BaseModel):
@@ -129,7 +130,7 @@ class Workload(Section):
     output_tokens: Positive | Spread
     concurrency: Positive | None = None
     request_rate: Rate | None = None
-    shared_prefix_tokens: Annotated[int, Field(ge=0)] = 0
+    shared_prefix_tokens: Annotated[int, Field(ge=0, le=LARGEST)] = 0
     max_context: Positive | None = None
 
 

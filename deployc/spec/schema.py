@@ -19,9 +19,24 @@ def json_schema() -> str:
     _describe(schema, "", definitions)
     schema["properties"] = {**schema["properties"], "extends": {"type": "string", "description": MEANING["extends"]}}
     schema["patternProperties"] = {"^x-": {}}
-    schema["anyOf"] = [{"required": ["extends"]}, {"required": schema.pop("required")}]
+    schema |= {"if": {"required": ["extends"]}, "else": _whole(schema, definitions)}
     schema = {"$schema": DIALECT, "$id": "deploy.schema.json", **schema}
     return json.dumps(schema, indent=2, ensure_ascii=False, sort_keys=False) + "\n"
+
+
+def _whole(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """What a file that extends no other must hold itself, taken out of the schema: an overlay may be any part of it."""
+    sections = {}
+    for name, entry in schema["properties"].items():
+        section = definitions.get(entry.get("$ref", "").rsplit("/", 1)[-1], {})
+        if required := section.pop("required", None):
+            sections[name] = {"required": required}
+    sections["workload"]["oneOf"] = [_only("concurrency", "request_rate"), _only("request_rate", "concurrency")]
+    return {"required": schema.pop("required"), "properties": sections}
+
+
+def _only(given: str, silent: str) -> dict[str, Any]:
+    return {"required": [given], "properties": {silent: {"type": "null"}}}
 
 
 def _describe(node: dict[str, Any], prefix: str, definitions: dict[str, Any]) -> None:

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from deployc.diagnostics import Report, Span
+from deployc.diagnostics import Diagnostic, Report, Span
 from deployc.spec.deploy import Deploy, Path, bind
 from deployc.spec.mistakes import located, mistakes
-from deployc.spec.secrets import literal_secrets, masked
+from deployc.spec.secrets import literal_secrets, masked, without_secrets
 from deployc.spec.sense import sense
 from deployc.spec.unsupported import unsupported
 
@@ -20,7 +20,7 @@ _STAND_IN: dict[str, Any] = {
     "name": "stand-in",
     "model": {"source": "./stand-in"},
     "hardware": {"gpu": "stand-in"},
-    "workload": {"input_tokens": 2**31, "output_tokens": 1, "concurrency": 1},
+    "workload": {"input_tokens": 2**31 - 1, "output_tokens": 1, "concurrency": 1},
     "engine": {"version": "0.0.0"},
 }
 """Takes the place of what could not be understood, only so that the rest of the file is still looked at."""
@@ -41,52 +41,53 @@ class Written(Protocol):
 
 def shape(document: Written) -> tuple[Deploy | None, Report]:
     """Deploy, or None where a value cannot be understood at all; errors in the report either way (DC150-DC189)."""
-    report = Report()
-    secrets = literal_secrets(document.values, document.spans)
-    spans = masked(document.spans, secrets)
-    keys = masked(document.keys, secrets)
-    report.extend(literal_secrets(document.values, spans))
+    spans, keys = masked(document.spans, document.values), masked(document.keys, document.values)
+    secrets = literal_secrets(document.values, spans)
     try:
-        deploy = bind(document.values, spans, str(document.folder))
+        deploy: Deploy | None = bind(document.values, spans, str(document.folder))
     except ValidationError as wrong:
+        deploy = None
         errors = wrong.errors(include_url=False)
-        places = {(d.at.line, d.at.column) for d in report if d.at}
-        found = mistakes(errors, document.values, spans, keys)
-        report.extend(d for d in found if not d.at or (d.at.line, d.at.column) not in places)
-        _rest(document, spans, [located(problem, document.values) for problem in errors], report)
-        return None, report
-    report.extend(unsupported(deploy))
-    report.extend(sense(deploy))
-    return deploy, report
+        places = [located(problem, document.values) for problem in errors]
+        found = [*mistakes(errors, document.values, spans, keys), *_rest(document, spans, places)]
+    else:
+        assert deploy is not None  # noqa: S101  (bind returns or raises)
+        found = [*unsupported(deploy), *sense(deploy)]
+    return deploy, Report([*secrets, *without_secrets(found, secrets)])
 
 
-def _rest(document: Written, spans: Mapping[Path, Span], wrong: list[Path], report: Report) -> None:
-    """What else is to say of a file of which some values could not be understood."""
-    values = copy.deepcopy(document.values)
-    for path in sorted(wrong, key=len, reverse=True):
-        _remove(values, path)
+def _rest(document: Written, spans: Mapping[Path, Span], wrong: list[Path]) -> list[Diagnostic]:
+    """What else is to say of a file of which some values could not be understood: the file without them, looked at."""
+    places = {spans[path] for path in wrong if path in spans}
+    for depth in (None, 2, 1):  # without the value; where what is left makes no sense, without its key, its section
+        values = copy.deepcopy(document.values)
+        for path in wrong:
+            _remove(values, path[:depth])
+        try:
+            deploy = bind(_completed(values), spans, str(document.folder))
+        except ValidationError:
+            continue
+        return [d for d in [*unsupported(deploy), *sense(deploy)] if d.at not in places]
+    return []
+
+
+def _completed(values: dict[str, Any]) -> dict[str, Any]:
+    """The values with stand-ins for what is missing."""
+    load = values.get("workload")
+    stated = isinstance(load, dict) and load.get("request_rate") is not None
     for section, stand_in in _STAND_IN.items():
         if isinstance(stand_in, dict) and isinstance(values.setdefault(section, {}), dict):
-            values[section] = {**stand_in, **values[section]}
+            skipped = "concurrency" if stated and section == "workload" else ""
+            values[section] = {**{k: v for k, v in stand_in.items() if k != skipped}, **values[section]}
         else:
             values.setdefault(section, stand_in)
-    if isinstance(values["workload"], dict) and "request_rate" in values["workload"]:
-        values["workload"].pop("concurrency", None)
-    try:
-        deploy = bind(values, spans, str(document.folder))
-    except ValidationError:
-        return
-    places = {spans[path] for path in wrong if path in spans}
-    report.extend(d for d in [*unsupported(deploy), *sense(deploy)] if d.at not in places)
+    return values
 
 
 def _remove(values: Any, path: Path) -> None:
-    """Delete the value at a path; the item of a list goes as a whole, so that its siblings keep their places."""
-    if not path:
-        return
-    for part in path[:-1]:
-        if isinstance(part, int):
-            break  # inside a list: an item with a hole may not validate; let the second try fail
+    """Delete the value at a path; a list goes as a whole, since its other items would change their places."""
+    end = next((index for index, part in enumerate(path) if isinstance(part, int)), len(path))
+    for part in path[: end - 1]:
         values = values.get(part) if isinstance(values, dict) else None
-    if isinstance(values, dict):
-        values.pop(path[-1], None)
+    if isinstance(values, dict) and path:
+        values.pop(path[end - 1], None)

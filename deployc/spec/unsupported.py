@@ -52,9 +52,14 @@ def unsupported(deploy: Deploy) -> list[Diagnostic]:
                 error(
                     "DC170",
                     "not supported yet",
-                    f"{dotted}: {value!r} has no effect in this version.",
+                    f"{dotted}{_shown(value)} has no effect in this version.",
                     fix,
                     deploy.at(dotted),
                 )
             )
     return found
+
+
+def _shown(value: Any) -> str:
+    """A single value; the content of lists and maps stands in the file, and may hold what nobody should repeat."""
+    return f": {value!r}" if isinstance(value, str | int | float) else ""
