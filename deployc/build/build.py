@@ -46,14 +46,15 @@ def build(
 ) -> Artifact:
     """The recipe's artifact: the one in the store, or a new one. Raises Stop; an interrupted build is gone on with.
 
-    `folder` is that of the deploy.yaml; `python` is build.python where the file sets it, `engine_python` that of the
-    engine environment where there is one. `access` is needed where model or adapters lie on a hub. `threads` None
-    leaves their number to torch.
+    `folder` is that of the deploy.yaml; `python` is build.python where the file sets it, relative to that folder;
+    `engine_python` that of the engine environment where there is one. `access` is needed where model or adapters lie
+    on a hub. `threads` None leaves their number to torch.
     """
     with shelf.held(store, recipe.key, lambda: progress(Progress("wait", item=recipe.key))) as lock:
         if (found := shelf.artifact_for(store, recipe.key)) is not None:
             return found
-        interpreter = process.interpreter(python, engine_python)
+        named = str(folder / Path(python).expanduser()) if python and "/" in python else python
+        interpreter = process.interpreter(named, engine_python)
         try:
             return _build(recipe, folder, store, interpreter, lock, progress, access, threads)
         except Fault as damaged:

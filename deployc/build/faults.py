@@ -33,7 +33,7 @@ def too_little_disk(store: Path, free: int, needed: int) -> Diagnostic:
 
 def disk_full(what: str, reason: str) -> Diagnostic:
     """The disk filled, or a quota or limit was met, while writing."""
-    detail = f"{what}: {reason}. What this build had written was removed; finished artifacts are as they were."
+    detail = f"{what}: {reason}. Nothing half-written is left; finished artifacts are as they were."
     fix = "Free some space or set build.store to another disk, then build again."
     return error("DC273", "the disk is full", detail, fix)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import json
+import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -37,7 +38,7 @@ _BEAT = 0.2  # seconds between two looks at how much has come
 def fetch(
     source: str, revision: str | None, pins: Mapping[str, str], access: Access | None, store: Path, progress: Watch
 ) -> Path:
-    """The folder with the pinned files of a repository. Raises Stop: what the hub answers, DC277, DC287."""
+    """The folder with the pinned files of a repository. Raises Stop: what the hub answers, DC277, DC287; OSError."""
     if access is None or revision is None or not pins:
         raise Stop(faults.unpinned(source))
     folder = store / "sources" / access.hub / source / revision
@@ -48,6 +49,12 @@ def fetch(
         _complete(source, revision, _weights(pins, folder), pins, access, folder, progress)
     except Fault as fault:
         raise Stop(fault.diagnostic) from None
+    except OSError as full:
+        if full.errno in faults.FULL:  # what is half there would only keep the disk full
+            shutil.rmtree(folder / ".cache", ignore_errors=True)
+            for part in folder.glob(".*.partial"):
+                part.unlink()
+        raise
     if wrong := sorted(name for name in small if not _fits(folder / name, pins[name])):
         for name in wrong:
             (folder / name).unlink()
@@ -90,7 +97,7 @@ def _huggingface(hub: HuggingFace, access: Access, source: str, revision: str, n
 
     disable_progress_bars()  # the command line shows its own
 
-    def download() -> None:
+    def download() -> OSError | None:
         try:
             snapshot_download(
                 source,
@@ -103,10 +110,14 @@ def _huggingface(hub: HuggingFace, access: Access, source: str, revision: str, n
             )
         except OSError as wrong:
             if wrong.errno in faults.FULL:
-                raise Stop(faults.disk_full(str(folder), wrong.strerror or "")) from None
+                return wrong  # no fault of the hub
             raise
+        except RuntimeError as wrong:  # what the library's own transfer protocol raises
+            raise ConnectionError(str(wrong)) from None
+        return None
 
-    hub.asked(download, revision, "the weights")
+    if (full := hub.asked(download, revision, "the weights")) is not None:
+        raise full
 
 
 def _by_range(hub: ModelScope, name: str, size: int, pin: str, folder: Path) -> None:

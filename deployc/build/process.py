@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,9 @@ from deployc.build.worker import main
 main()
 """
 """Our own package and nothing else from beside it: the other environment keeps its own versions of all the rest."""
+
+WAITING = {"OMP_WAIT_POLICY": "passive"}
+"""Threads that wait sleep: where cores are shared, spinning made a merge four times slower."""
 
 PACKAGE = Path(__file__).resolve().parent.parent
 _PATIENCE = 20.0  # seconds that an interrupted worker has to clean up
@@ -76,7 +80,7 @@ def _started(python: str, job: Mapping[str, Any], lock: int, said: Any) -> Itera
         worker = subprocess.Popen(
             [python, "-c", BOOTSTRAP, str(PACKAGE)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True,
-            pass_fds=[lock], start_new_session=True,
+            pass_fds=[lock], start_new_session=True, env={**WAITING, **os.environ},
         )  # fmt: skip
     except OSError as wrong:
         raise Stop(faults.bad_interpreter(python, f"{wrong.strerror}.")) from None

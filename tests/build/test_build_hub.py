@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -167,3 +168,20 @@ def test_a_hub_model_is_built_and_its_shards_are_compared_with_their_pins(
             small.build(other, access=access(server))
         assert codes(stop) == ["DC277"]
         assert not (small.store / f".building-{other.key}").exists()
+
+
+def test_a_disk_that_fills_while_downloading(
+    server: HubServer | ModelScopeServer, files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit on file sizes stands in for the full disk: no half file is left, and the hub is not blamed."""
+    monkeypatch.setattr(hub, "RANGE", 40_000)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            fetched(server, files, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    left = [path for path in tmp_path.rglob("*") if path.is_file() and "made" not in path.parts]
+    assert all(path.read_bytes() == files[path.name] for path in left)
+    assert fetched(server, files, tmp_path).is_dir()
