@@ -11,6 +11,7 @@ from deployc.choose import sizes
 from deployc.cost import predict
 from deployc.cost.capability import INT8_BEFORE, INT8_SINCE
 from deployc.cost.memory import memory
+from deployc.cost.parallel import undivided
 from deployc.cost.prediction import mean_request
 from deployc.cost.written import written_count, written_switch
 from deployc.diagnostics import Report
@@ -66,14 +67,14 @@ def _tensor_parallel(deploy: Deploy, facts: Facts) -> list[Choice[int]]:
     written = written_count(deploy, facts, "tensor-parallel-size")
     if written is not None:
         return [written]
-    count, heads = len(facts.devices), facts.model.architecture.heads
+    count = len(facts.devices)
     asked_replicas = deploy.engine.parallel.replicas
     cards = count // asked_replicas if asked_replicas != "auto" else count
     sizes_ = takewhile(lambda size: size <= max(1, cards), (2**n for n in range(12)))
     return [
         Choice(size, "search", "one card holds the model" if size == 1 else f"fewer than {size} cards do not hold it")
         for size in sizes_
-        if heads % size == 0
+        if not undivided(facts.model.architecture, size)
     ]
 
 

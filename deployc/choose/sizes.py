@@ -13,7 +13,7 @@ from deployc.cost.prediction import mean_request
 from deployc.cost.written import written_count, written_flag
 from deployc.spec.deploy import Deploy
 from deployc.types.choices import Choice, Choices
-from deployc.types.facts import Facts
+from deployc.types.facts import Facts, GpuFacts
 
 GIB = 2**30
 
@@ -81,12 +81,20 @@ def gpu_memory_utilization(deploy: Deploy, facts: Facts) -> Choice[float]:
     if found is not None and isinstance(found[0], int | float) and not isinstance(found[0], bool):
         return Choice(float(found[0]), found[1], "engine.args")
     default = facts.engine.gpu_memory_utilization
-    held = max((held_by_others(deploy, d.used) / d.memory.value for d in facts.devices), default=0.0)
-    highest = math.floor((1 - held - 0.005) * 100) / 100 if held else default
-    if highest < default:
-        held_bytes = held * facts.smallest.memory.value
-        return Choice(max(highest, 0.01), "DC303", f"others hold {units.show_bytes(held_bytes)} of the card")
-    return Choice(default, "default", "the engine's default")
+    tightest = min(facts.devices, key=lambda device: highest_utilization(deploy, facts, device))
+    highest = highest_utilization(deploy, facts, tightest)
+    if facts.smallest.name == "cpu" or highest >= default:
+        return Choice(default, "default", "the engine's default")
+    held = held_by_others(deploy, tightest.used)
+    reason = f"others hold {units.show_bytes(held)} of the card" if held else "the engine's context takes the rest"
+    return Choice(max(highest, 0.01), "DC303", reason)
+
+
+def highest_utilization(deploy: Deploy, facts: Facts, device: GpuFacts) -> float:
+    """The largest share, in whole per cent, with which the start check passes for certain."""
+    own = facts.calibration["context_before_check"].high
+    free = device.memory.value - held_by_others(deploy, device.used) - own
+    return math.floor(free / device.memory.value * 100) / 100
 
 
 def held_by_others(deploy: Deploy, used: int) -> int:

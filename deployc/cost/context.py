@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from math import exp, log, sqrt
-from statistics import NormalDist
+from math import erfc, exp, log, sqrt
 
 from deployc.spec.deploy import Deploy
 from deployc.spec.model import Spread
 from deployc.types.facts import Facts
+
+Z95 = 1.6448536269514722
+"""Standard deviations under which 95 % of a normal distribution lie."""
 
 
 def positions(deploy: Deploy, facts: Facts) -> int:
@@ -31,20 +33,18 @@ def share_longer(deploy: Deploy, limit: int) -> float:
     asked, answer = deploy.workload.input_tokens, deploy.workload.output_tokens
     if not isinstance(asked, Spread) and not isinstance(answer, Spread):
         return float(asked + answer > limit)
-    low, high = 0.0, 1.0
+    low, high = -6.0, 6.0  # standard deviations
     for _ in range(40):
         middle = (low + high) / 2
-        total = quantile(asked, middle) + quantile(answer, middle)
+        total = length_at(asked, middle) + length_at(answer, middle)
         low, high = (middle, high) if total <= limit else (low, middle)
-    return 1 - low
+    return erfc(low / sqrt(2)) / 2
 
 
-def quantile(length: int | Spread, share: float) -> float:
-    """Tokens below which `share` of the requests lie: log-normal through mean and p95."""
+def length_at(length: int | Spread, deviations: float) -> float:
+    """Tokens at so many standard deviations of the logarithm: log-normal through mean and p95."""
     if not isinstance(length, Spread) or length.p95 == length.mean:
         return float(length.p95 if isinstance(length, Spread) else length)
-    # mean = exp(mu + s^2/2), p95 = exp(mu + 1.645 s): the smaller root of s^2/2 - 1.645 s + ln(p95/mean) = 0
-    z = NormalDist().inv_cdf(0.95)
-    spread = z - sqrt(max(0.0, z * z - 2 * log(length.p95 / length.mean)))
-    mu = log(length.mean) - spread * spread / 2
-    return exp(mu + spread * NormalDist().inv_cdf(min(max(share, 1e-9), 1 - 1e-9)))
+    # mean = exp(mu + s^2/2), p95 = exp(mu + Z95 s): the smaller root of s^2/2 - Z95 s + ln(p95/mean) = 0
+    spread = Z95 - sqrt(max(0.0, Z95 * Z95 - 2 * log(length.p95 / length.mean)))
+    return exp(log(length.mean) - spread * spread / 2 + spread * deviations)

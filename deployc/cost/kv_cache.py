@@ -40,6 +40,11 @@ def concurrency(available: float, token_bytes: int, block_size: int, max_model_l
     return blocks(available, token_bytes, block_size) / math.ceil(max_model_len / block_size)
 
 
+def needed(length: int, token_bytes: int, block_size: int) -> int:
+    """Bytes for one request of `length` tokens: whole blocks, and the null block beside them."""
+    return (math.ceil(length / block_size) + 1) * block_size * token_bytes
+
+
 def longest(available: float, token_bytes: int, block_size: int, requests: int = 1) -> int:
     """The largest max_model_len of which `requests` fit, in whole blocks."""
     return usable_tokens(available, token_bytes, block_size) // requests // block_size * block_size

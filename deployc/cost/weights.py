@@ -6,13 +6,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
+from deployc.cost.parallel import VOCABULARY_PADDING
 from deployc.types.facts import DTYPE_BYTES, Architecture, TensorGroup
 from deployc.types.groups import expand
 
 COLUMN = ("q_proj", "k_proj", "v_proj", "qkv_proj", "gate_proj", "up_proj", "gate_up_proj", "w1", "w3")
 ROW = ("o_proj", "down_proj", "w2")
-VOCABULARY_PADDING = 64
-"""vllm/model_executor/layers/vocab_parallel_embedding.py: DEFAULT_VOCAB_PADDING_SIZE."""
 SCALE_BYTES = 4
 """A per-row scale is held in float32 (vLLM's compressed-tensors W8A8 scheme)."""
 FLOATS = ("F64", "F32", "F16", "BF16")

@@ -9,21 +9,22 @@ from deployc import units
 from deployc.cost import predict
 from deployc.cost.capability import KERNELS_SINCE, words
 from deployc.cost.memory import memory
+from deployc.cost.parallel import undivided
 from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.case import Case
 from deployc.types.choices import Choice
 
 
-def heads_divide(case: Case) -> Iterator[Diagnostic]:
-    """vllm/config/model.py, verify_with_parallel_config: attention heads must divide evenly."""
-    heads, tp = case.facts.model.architecture.heads, case.choices.tensor_parallel_size.value
-    if heads % tp:
-        fit = [n for n in range(1, tp + 1) if heads % n == 0]
+def model_divides(case: Case) -> Iterator[Diagnostic]:
+    """Heads, KV heads, intermediate size and vocabulary must divide over the ranks."""
+    architecture, tp = case.facts.model.architecture, case.choices.tensor_parallel_size.value
+    if wrong := undivided(architecture, tp):
+        fit = [n for n in range(1, tp + 1) if not undivided(architecture, n)]
         yield error(
             "DC530",
-            "the attention heads do not divide over the cards",
-            f"{heads} heads on {tp} cards; the engine does not start.",
-            f"set engine.parallel.tensor to one of {', '.join(map(str, fit))}",
+            "the model does not divide over the cards",
+            f"{' and '.join(wrong)} over {tp} cards: not whole; the engine does not start.",
+            f"set engine.parallel.tensor to {'one of ' if len(fit) > 1 else ''}{', '.join(map(str, fit))}",
             case.deploy.at("engine.parallel.tensor"),
         )
 

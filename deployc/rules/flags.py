@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any
 
-from deployc.cost.written import as_count
-from deployc.diagnostics import Diagnostic, error
+from deployc.cost.written import as_count, written_flag
+from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.case import Case
+from deployc.rules.gone import GONE
 from deployc.types.facts import Flag
 
 OWNERS = {
@@ -37,6 +38,9 @@ def known(case: Case) -> Iterator[Diagnostic]:
         name = case.facts.engine.canonical(written)
         if name in flags or (name.startswith("no-") and name[3:] in flags):
             continue
+        if name in GONE:
+            yield _gone(case, written, name)
+            continue
         close = get_close_matches(name, list(flags), 1, 0.7)
         yield error(
             "DC500",
@@ -45,6 +49,31 @@ def known(case: Case) -> Iterator[Diagnostic]:
             f"did you mean {close[0]}?" if close else "remove it, or look it up in that version's documentation",
             case.deploy.at(("engine", "args", written)),
         )
+
+
+def _gone(case: Case, written: str, name: str) -> Diagnostic:
+    gone = GONE[name]
+    return error(
+        "DC502",
+        "the engine no longer has this flag",
+        f"--{name} went in vLLM {gone.since}; {case.facts.engine.version} would not start with it.",
+        f"remove it: {gone.instead}" if gone.instead else "remove it: nothing stands in its place",
+        case.deploy.at(("engine", "args", written)),
+    )
+
+
+def going(case: Case) -> Iterator[Diagnostic]:
+    """A flag that this version still takes, but says will go or has no effect."""
+    for written in case.deploy.engine.args:
+        flag = case.facts.engine.flags.get(case.facts.engine.canonical(written))
+        if flag is not None and flag.deprecated:
+            yield warning(
+                "DC505",
+                "the engine flag is deprecated",
+                f"vLLM {case.facts.engine.version} says of --{flag.name}: {flag.deprecated}",
+                "remove it",
+                case.deploy.at(("engine", "args", written)),
+            )
 
 
 def typed(case: Case) -> Iterator[Diagnostic]:
@@ -108,5 +137,15 @@ def coherent(case: Case) -> Iterator[Diagnostic]:
             "a step holds fewer tokens than sequences",
             f"max_num_batched_tokens {tokens.value} < max_num_seqs {seqs.value}; the engine does not start.",
             f"set max-num-batched-tokens to at least {seqs.value}, or lower max-num-seqs",
+            case.deploy.at("engine.args"),
+        )
+    length, chunked = case.choices.max_model_len, written_flag(case.deploy, case.facts, "enable-chunked-prefill")
+    if chunked is not None and chunked[0] is False and tokens.value < length.value:
+        yield error(
+            "DC506",
+            "a prompt must fit into one step without chunked prefill",
+            f"max_num_batched_tokens {tokens.value} < max_model_len {length.value} and enable-chunked-prefill is off; "
+            "the engine does not start.",
+            f"leave chunked prefill on, or set max-num-batched-tokens to {length.value}",
             case.deploy.at("engine.args"),
         )

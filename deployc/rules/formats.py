@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deployc.cost.capability import BF16_SINCE, INT8_BEFORE, INT8_SINCE, words
+from deployc.cost.capability import BF16_SINCE, FP8_KV_SINCE, INT8_BEFORE, INT8_SINCE, words
 from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.case import Case
 
@@ -75,5 +75,17 @@ def fp8_kv_has_a_kernel(case: Case) -> Iterator[Diagnostic]:
             "the CPU engine has no fp8 KV cache",
             "Its attention kernels read the model's own type only.",
             "set quantization.kv_cache: auto",
+            case.deploy.at("quantization.kv_cache"),
+        )
+    capability = case.facts.smallest.compute_capability
+    e4m3 = case.choices.kv_cache_dtype.value in ("fp8", "fp8_e4m3")
+    if not case.on_cpu and e4m3 and capability is not None and capability < FP8_KV_SINCE:
+        yield warning(
+            "DC255",
+            "fp8 KV cache needs FlashInfer on this card",
+            f"{case.card} has compute capability {words(capability)}. vLLM's Triton attention refuses fp8 (e4m3) below "
+            f"{words(FP8_KV_SINCE)} and FlashAttention below 9.0: only FlashInfer is left, and without it the engine "
+            "does not start.",
+            "set quantization.kv_cache: auto, or start it once on this card before you rely on it",
             case.deploy.at("quantization.kv_cache"),
         )

@@ -14,27 +14,6 @@ from deployc.rules.remedies import remedies
 from deployc.types.figure import Figure
 
 
-def start_check(case: Case) -> Iterator[Diagnostic]:
-    """vllm/v1/worker/utils.py, request_memory: free memory at start must be at least total x utilization."""
-    if case.on_cpu:
-        return
-    for index, device in enumerate(case.facts.devices):
-        held = max(case.deploy.hardware.reserved_memory, device.used)
-        free, wanted = device.memory.value - held, device.memory.value * case.choices.gpu_memory_utilization.value
-        if held and free < wanted:
-            highest = max(0.0, free / device.memory.value - 0.005)
-            yield error(
-                "DC303",
-                "too little memory is free at the start",
-                f"Card {index} ({device.name}): others hold {units.show_bytes(held)} of "
-                f"{units.show_bytes(device.memory.value)}; {units.show_bytes(free)} are free, the engine asks for "
-                f"{units.show_bytes(wanted)} ({case.choices.gpu_memory_utilization.value:.0%} of the card, not of the "
-                "free memory).",
-                f"free the card, or set engine.gpu_memory_utilization to at most {int(highest * 100) / 100:.2f}",
-                case.deploy.at("engine.gpu_memory_utilization"),
-            )
-
-
 def weights_fit(case: Case) -> Iterator[Diagnostic]:
     """Weights alone above the budget: the engine runs out of memory while loading."""
     bill = case.prediction.memory
@@ -42,19 +21,13 @@ def weights_fit(case: Case) -> Iterator[Diagnostic]:
     if bill.weights.value <= limit.value:
         return
     share = case.choices.gpu_memory_utilization.value
-    minimum = (bill.weights.value + bill.activations.value + bill.non_torch.value) / bill.total.value
-    raised = (
-        ""
-        if case.on_cpu or minimum >= 0.98 or share >= minimum
-        else (f"raise engine.gpu_memory_utilization above {minimum:.2f}")
-    )
     yield error(
         "DC300",
         "the weights do not fit",
         f"{_weights(case)} need {units.show_bytes(bill.weights.value)} a card; "
         f"{'the host has' if case.on_cpu else f'the budget, {share:.0%} of the card, is'} "
         f"{units.show_bytes(limit.value)}.",
-        _fix(case, raised),
+        _fix(case),
         case.deploy.at("hardware.gpu"),
         bill.weights.basis,
     )
@@ -83,9 +56,10 @@ def longest_request_fits(case: Case) -> Iterator[Diagnostic]:
     bill, length = case.prediction.memory, case.choices.max_model_len.value
     requests = case.deploy.sla.full_length_requests or 1
     size, block = token_bytes(case.facts, case.choices), block_size(case.facts)
-    if bill.kv_cache.high < one_block(case) or bill.weights.value > bill.budget.value:
-        return
-    needed = (-(-length // block) + 1) * block * size
+    needed = kv_cache.needed(length, size, block)
+    nothing = bill.kv_cache.high < one_block(case) or bill.weights.value > bill.budget.value
+    if nothing or bill.kv_cache.value < one_block(case) <= needed <= bill.kv_cache.high:
+        return  # said already: there may be no room at all
     fits = kv_cache.longest(max(bill.kv_cache.low, 0), size, block)
     yield from _by_band(
         case,
@@ -94,8 +68,8 @@ def longest_request_fits(case: Case) -> Iterator[Diagnostic]:
         "DC302",
         "a request of full length does not fit into the KV cache",
         f"{units.show_count(length)} tokens of {units.show_bytes(size)} each are {units.show_bytes(needed)} a card; "
-        f"{_range(bill.kv_cache.low, bill.kv_cache.high)} are left. "
-        f"The longest that fits is {units.show_count(fits)} tokens.",
+        f"{_range(bill.kv_cache.low, bill.kv_cache.high)} are left."
+        + (f" The longest that fits is {units.show_count(fits)} tokens." if fits else ""),
         f"set workload.max_context to {fits}" if fits else "",
         at="workload.max_context",
     )
@@ -205,7 +179,7 @@ def _by_band(
 
 
 def _fix(case: Case, first: str = "") -> str:
-    return "; or ".join([part for part in (first, *remedies(case)) if part]) or "use a card with more memory"
+    return "; or ".join([part for part in (first, *remedies(case)) if part])
 
 
 def _weights(case: Case) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deployc.diagnostics import Diagnostic
-from deployc.rules import adapters, cards, context, exposure, flags, formats, memory, sla
+from deployc.rules import adapters, cards, context, exposure, flags, formats, memory, sla, start
 from deployc.rules.case import Case, Rule
 from deployc.spec.deploy import Deploy
 from deployc.types.choices import Choices
@@ -21,12 +21,12 @@ RULES: tuple[Rule, ...] = (
     formats.int8_has_a_kernel,
     formats.card_has_the_dtype,
     formats.fp8_kv_has_a_kernel,
-    cards.heads_divide,
+    cards.model_divides,
     cards.cards_suffice,
     cards.cards_are_alike,
     cards.parallel_without_need,
     cards.kernels_are_built,
-    memory.start_check,
+    start.start_check,
     memory.weights_fit,
     memory.room_for_kv_cache,
     memory.longest_request_fits,
@@ -36,6 +36,7 @@ RULES: tuple[Rule, ...] = (
     sla.limits,
     sla.over_capacity,
     flags.known,
+    flags.going,
     flags.typed,
     flags.set_twice,
     flags.coherent,

@@ -38,6 +38,20 @@ FIRES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"engine": "{version: 0.32.0, args: {no-such-flag: true}}"},
         {"engine": "{version: 0.32.0, args: {no-enforce-eager: true}}"},
     ),
+    ("DC502", "error", {"engine": "{version: 0.32.0, args: {swap-space: 4}}"}, {}),
+    ("DC502", "error", {"engine": "{version: 0.32.0, args: {max_seq_len_to_capture: 8192}}"}, {}),
+    (
+        "DC506",
+        "error",
+        {"engine": "{version: 0.32.0, args: {no-enable-chunked-prefill: true}}"},
+        {"engine": "{version: 0.32.0, args: {no-enable-chunked-prefill: true, max-num-batched-tokens: 8192}}"},
+    ),
+    (
+        "DC506",
+        "error",
+        {"engine": "{version: 0.32.0, args: {enable-chunked-prefill: false}}"},
+        {"engine": "{version: 0.32.0, args: {enable-chunked-prefill: true}}"},
+    ),
     (
         "DC501",
         "error",
@@ -98,6 +112,13 @@ FIRES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"hardware": "{gpu: rtx-4090, reserved_memory: 1GiB}"},
     ),
     (
+        "DC303",  # nobody else is on the card, but the engine's own context is
+        "error",
+        {"engine": "{version: 0.32.0, gpu_memory_utilization: 1.0}"},
+        {"engine": "{version: 0.32.0, gpu_memory_utilization: 0.96}"},
+    ),
+    ("DC303", "warning", {"engine": "{version: 0.32.0, gpu_memory_utilization: 0.98}"}, {}),
+    (
         "DC306",
         "warning",
         {"workload": "{input_tokens: 6000, output_tokens: 256, concurrency: 64}"},
@@ -130,6 +151,14 @@ ON_CARDS: list[tuple[str, str, Facts, dict[str, str], Facts, dict[str, str]]] = 
     (
         "DC530", "error", facts_of(cards=(card(),) * 8), {"engine": "{version: 0.32.0, parallel: {tensor: 8}}"},
         facts_of(cards=FOUR), {"engine": "{version: 0.32.0, parallel: {tensor: 4}}"},
+    ),
+    (
+        "DC530", "error", facts_of(cards=(card(),) * 7), {"engine": "{version: 0.32.0, parallel: {tensor: 7}}"},
+        facts_of(cards=(card(),) * 7), {},
+    ),
+    (
+        "DC255", "warning", facts_of(cards=(card("rtx-3090", capability=(8, 6)),)),
+        {"quantization": "{kv_cache: fp8}"}, facts_of(), {"quantization": "{kv_cache: fp8}"},
     ),
     (
         "DC533", "warning", facts_of(cards=FOUR), TP4 | {"workload": BUSY},
