@@ -128,3 +128,9 @@ def unpinned(where: str) -> Diagnostic:
     return error(
         "DC287", "an input is not pinned", detail, "Run `deployc lock --upgrade` where the source can be read."
     )
+
+
+def no_floats(whose: str, tensor: str, dtype: str) -> Diagnostic:
+    """A dtype that cannot be added to."""
+    detail = f"{whose}: {tensor} is {dtype}; only F64, F32, F16 and BF16 can be merged."
+    return error("DC288", "weights of this dtype cannot be merged", detail, "Use the model or adapter in 16 or 32 bit.")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from deployc.build import faults, int8_layers
-from deployc.build.layout import plan
+from deployc.build.layout import FLOATS, plan
 from deployc.build.safetensors_file import Reader, layout
 from deployc.diagnostics import Diagnostic, Report, Severity, Stop
 from deployc.facts.adapter import WEIGHTS, adapter_facts
@@ -57,6 +57,7 @@ def check(recipe: Recipe, model: Path, adapters: Mapping[str, Path]) -> Inputs:
         if adapter is not None:
             report.extend(adapter_shapes(facts, adapter, None))
             report.extend(_own_tokenizer(adapter, facts))
+            report.extend(_no_floats(adapter, facts))
     if recipe.weights == "int8":
         report.extend(int8_layers.check(recipe.model_source, tensors, recipe.ignore))
     if report.errors:
@@ -122,6 +123,15 @@ def _own_tokenizer(adapter: AdapterFacts, model: ModelFacts) -> list[Diagnostic]
     """peft saves a tokenizer beside the adapter when the trainer has one; usually it is the model's."""
     own = [n for n in adapter.files if n.startswith(CHOSEN) and adapter.files[n] != model.files.get(n)]
     return [faults.own_tokenizer(adapter.name, sorted(own))] if own else []
+
+
+def _no_floats(adapter: AdapterFacts, model: ModelFacts) -> list[Diagnostic]:
+    """A merge adds plain floating point numbers, on both sides."""
+    ends = {f".{module}.weight" for module in adapter.target_modules}
+    changed = [(model.source, g) for g in model.tensors if any(f".{g.pattern}".endswith(end) for end in ends)]
+    sides = [(adapter.name, group) for group in adapter.tensors] + changed
+    wrong = [(whose, group) for whose, group in sides if group.dtype not in FLOATS]
+    return [faults.no_floats(whose, group.pattern, group.dtype) for whose, group in wrong[:1]]
 
 
 def _shards(facts: ModelFacts, folder: Folder) -> tuple[str, ...]:

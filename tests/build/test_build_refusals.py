@@ -7,12 +7,16 @@ import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import adapted
 import pytest
 from adapted import LLAMA, Small, overwrite
 
 from deployc.diagnostics import Stop
 from deployc.types.bundle import Recipe
+from deployc.types.facts import DTYPE_BYTES
+from deployc.types.groups import Tensor
 
 pytestmark = [pytest.mark.build, pytest.mark.usefixtures("inline")]
 
@@ -143,6 +147,26 @@ def no_weights(small: Small) -> None:
 def test_refused_before_a_weight_is_read(small: Small, spoil: Callable[[Small], None], code: str) -> None:
     spoil(small)
     assert [found for found, _ in refused(small)] == [code]
+
+
+@pytest.mark.parametrize("dtype", ["F8_E4M3", "I8", "I64", "BOOL"])
+@pytest.mark.parametrize("side", ["model", "adapter"])
+def test_what_is_no_plain_number_is_not_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str, side: str
+) -> None:
+    real, known = adapted.save, adapted.values
+    stems = "_proj.weight" if side == "model" else "lora_A.weight"
+
+    def save(path: Path, tensors: list[Tensor], seed: int) -> None:
+        real(path, [(n, dtype if n.endswith(stems) else d, shape) for n, d, shape in tensors], seed)
+
+    def values(kind: str, count: int, *how: Any) -> bytes:
+        return bytes([1]) * round(count * DTYPE_BYTES[dtype]) if kind == dtype else known(kind, count, *how)
+
+    monkeypatch.setattr(adapted, "save", save)
+    monkeypatch.setattr(adapted, "values", values)
+    ((code, detail),) = refused(Small(tmp_path).model().adapter("qa"))
+    assert (code, dtype in detail, "proj" in detail) == ("DC288", True, True)
 
 
 def test_all_that_is_wrong_is_said_at_once(small: Small) -> None:
