@@ -27,7 +27,8 @@ def predict(deploy: Deploy, facts: Facts, choices: Choices) -> Prediction:
     steps = [step(deploy, facts, choices, side) for side in ("value", "low", "high")]
     rooms = [_room(tokens, request, choices) for tokens in (cache.usable.value, cache.usable.low, cache.usable.high)]
     tails = [tail.value, tail.high, tail.low]
-    served = [_serve(deploy, *of, request, replicas) for of in zip(steps, rooms, tails, strict=True)]
+    strains = [1.0, MODEL_ERROR, 1 / MODEL_ERROR]
+    served = [_serve(deploy, *of, request, replicas) for of in zip(steps, rooms, tails, strains, strict=True)]
     basis = basis_of(facts)
 
     def seconds(name: str, queue: float = 1.0) -> Figure:
@@ -116,9 +117,12 @@ def capacity(deploy: Deploy, of: Step, room: float, request: Request) -> float:
     return best
 
 
-def _serve(deploy: Deploy, of: Step, room: float, tail: float, request: Request, replicas: int) -> Served:
+def _serve(
+    deploy: Deploy, of: Step, room: float, tail: float, strain: float, request: Request, replicas: int
+) -> Served:
+    """One engine under its share of the load. `strain`: an engine so much slower than predicted feels so much more."""
     if deploy.workload.request_rate is not None:
-        return load.opened(of, request, deploy.workload.request_rate / replicas, room, tail)
+        return load.opened(of, request, deploy.workload.request_rate * strain / replicas, room, tail)
     return load.closed(of, request, (deploy.workload.concurrency or 1) / replicas, room, tail)
 
 

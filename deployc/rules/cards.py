@@ -25,7 +25,7 @@ def model_divides(case: Case) -> Iterator[Diagnostic]:
             "the model does not divide over the cards",
             f"{' and '.join(wrong)} over {tp} cards: not whole; the engine does not start.",
             f"set engine.parallel.tensor to {'one of ' if len(fit) > 1 else ''}{', '.join(map(str, fit))}",
-            case.deploy.at("engine.parallel.tensor"),
+            case.at("tensor-parallel-size", "engine.parallel.tensor"),
         )
 
 
@@ -84,7 +84,7 @@ def parallel_without_need(case: Case) -> Iterator[Diagnostic]:
         f"({theirs.low:,.0f} to {theirs.high:,.0f}) where "
         f"tensor_parallel_size {tp} over {link} gives {ours.value:,.0f} ({ours.low:,.0f} to {ours.high:,.0f}).",
         f"set engine.parallel: {{tensor: 1, replicas: {alone.replicas.value}}}",
-        case.deploy.at("engine.parallel.tensor"),
+        case.at("tensor-parallel-size", "engine.parallel.tensor"),
         ours.basis,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from deployc.diagnostics import Diagnostic
+from deployc.diagnostics import Diagnostic, Span
 from deployc.spec.deploy import Deploy
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts
@@ -25,6 +25,13 @@ class Case:
     def on_cpu(self) -> bool:
         """Whether the CPU engine serves."""
         return self.facts.smallest.name == "cpu"
+
+    def at(self, flag: str, key: str) -> Span | None:
+        """Where a value stands that may be set as a flag of `engine.args` or by a key of its own."""
+        for written in self.deploy.engine.args:
+            if self.facts.engine.canonical(written).removeprefix("no-") == flag:
+                return self.deploy.at(("engine", "args", written))
+        return self.deploy.at(key)
 
     @property
     def card(self) -> str:

@@ -24,7 +24,7 @@ def beyond_positions(case: Case) -> Iterator[Diagnostic]:
         "and the engine does not start.",
         f"set max_context to {limit}, or scale the positions: model.context: {{rope: yarn, factor: {factor}}} "
         "(short prompts lose a little quality by it)",
-        case.deploy.at("workload.max_context" if case.deploy.workload.max_context else "engine.args"),
+        case.at("max-model-len", "workload.max_context"),
     )
 
 

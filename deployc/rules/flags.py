@@ -137,7 +137,7 @@ def coherent(case: Case) -> Iterator[Diagnostic]:
             "a step holds fewer tokens than sequences",
             f"max_num_batched_tokens {tokens.value} < max_num_seqs {seqs.value}; the engine does not start.",
             f"set max-num-batched-tokens to at least {seqs.value}, or lower max-num-seqs",
-            case.deploy.at("engine.args"),
+            case.at("max-num-batched-tokens" if tokens.because != "default" else "max-num-seqs", "engine.args"),
         )
     length, chunked = case.choices.max_model_len, written_flag(case.deploy, case.facts, "enable-chunked-prefill")
     if chunked is not None and chunked[0] is False and tokens.value < length.value:
@@ -147,5 +147,5 @@ def coherent(case: Case) -> Iterator[Diagnostic]:
             f"max_num_batched_tokens {tokens.value} < max_model_len {length.value} and enable-chunked-prefill is off; "
             "the engine does not start.",
             f"leave chunked prefill on, or set max-num-batched-tokens to {length.value}",
-            case.deploy.at("engine.args"),
+            case.at("enable-chunked-prefill", "engine.args"),
         )

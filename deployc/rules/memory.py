@@ -10,7 +10,7 @@ from deployc.cost.memory import block_size, token_bytes
 from deployc.cost.prediction import kv_room, mean_request
 from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.case import Case
-from deployc.rules.remedies import remedies
+from deployc.rules.remedies import changes, remedies
 from deployc.types.figure import Figure
 
 
@@ -97,7 +97,6 @@ def load_fits(case: Case) -> Iterator[Diagnostic]:
     room = min(kv_room(case.prediction.usable_kv_cache_tokens.value, request), float(choices.max_num_seqs.value))
     if 1 <= room < share * 0.98:
         by_flag = choices.max_num_seqs.value < share
-        at = "engine.args" if by_flag else "workload.concurrency"
         yield warning(
             "DC306",
             "not all requests in flight run at once",
@@ -107,8 +106,8 @@ def load_fits(case: Case) -> Iterator[Diagnostic]:
                 if by_flag
                 else f"the KV cache holds {units.show_count(room)} of mean length, the rest wait or are preempted."
             ),
-            "raise max_num_seqs" if by_flag else _fix(case, "lower the concurrency"),
-            case.deploy.at(at),
+            "raise max_num_seqs" if by_flag else "; or ".join(["lower the concurrency", *changes(case)]),
+            case.at("max-num-seqs", "workload.concurrency") if by_flag else case.deploy.at("workload.concurrency"),
             case.prediction.usable_kv_cache_tokens.basis,
         )
 
@@ -120,9 +119,10 @@ def graphs_outside_the_budget(case: Case) -> Iterator[Diagnostic]:
     if case.on_cpu or counted or bill.cuda_graphs.high == 0:
         return
     held = max(case.deploy.hardware.reserved_memory, case.facts.smallest.used)
-    outside = bill.total.value - bill.budget.value - held
+    outside = bill.total.value - bill.budget.value - held - case.facts.calibration["context_before_check"].value
     if bill.cuda_graphs.high > outside:
-        lower = max(0.1, 1 - (bill.cuda_graphs.high + held) / bill.total.value)
+        context = case.facts.calibration["context_before_check"].high
+        lower = max(0.1, 1 - (bill.cuda_graphs.high + context + held) / bill.total.value)
         yield warning(
             "DC305",
             "CUDA graphs may not fit beside the budget",

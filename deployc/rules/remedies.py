@@ -19,13 +19,18 @@ MOST = 3
 
 def remedies(case: Case) -> list[str]:
     """Up to three changes under which the engine starts with a request of full length; then the card it would take."""
+    return [*changes(case), _larger(case)]
+
+
+def changes(case: Case) -> list[str]:
+    """Up to three changes of the file that leave more room for KV, each with what it gives."""
     found = []
     for words, choices in _candidates(case):
         bill, cache = memory(case.deploy, case.facts, choices)
         if bill.kv_cache.value > 0 and cache.concurrency.value >= 1 and bill.weights.value < bill.budget.value:
             tokens = units.show_count(cache.tokens.value)
             found.append(f"{words} ({units.show_bytes(bill.kv_cache.value)} for {tokens} KV tokens)")
-    return [*found[:MOST], _larger(case)]
+    return found[:MOST]
 
 
 def _candidates(case: Case) -> Iterator[tuple[str, Choices]]:

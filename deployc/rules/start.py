@@ -43,6 +43,6 @@ def _check(case: Case, name: str, total: float, held: int) -> Iterator[Diagnosti
         "card, not of what is free.",
         ("free the card, or " if held else "")
         + f"set engine.gpu_memory_utilization to at most {max(0, math.floor(least / total * 100) / 100):.2f}",
-        case.deploy.at("engine.gpu_memory_utilization"),
+        case.at("gpu-memory-utilization", "engine.gpu_memory_utilization"),
         own.basis,
     )

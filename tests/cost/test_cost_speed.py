@@ -117,3 +117,12 @@ def test_a_shared_prefix_saves_prefill() -> None:
 )  # fmt: skip
 def test_what_bounds_the_load(engine: str, load: str, bound: str) -> None:
     assert case_of(engine=engine, workload=load).prediction.bound_by == bound
+
+
+def test_near_capacity_the_latency_may_be_bounded_or_not() -> None:
+    """10 requests/s lie inside the band of the capacity, so the band of the latency goes from seconds to no bound."""
+    case = case_of(facts_of(QWEN_7B, (A100,)), workload="{input_tokens: 1500, output_tokens: 256, request_rate: 9}")
+    prediction = case.prediction
+    assert prediction.capacity.low < 9 < prediction.capacity.high
+    assert prediction.speed.ttft_p95.low < 5
+    assert prediction.speed.ttft_p95.high == math.inf
