@@ -23,6 +23,9 @@ _IN_FLOW = {"，": ",", "、": ",", "：": ":", "｝": "}", "］": "]", "】": "
 MEANT = {**dict.fromkeys(_SPACES, " "), **_QUOTES, **_DASHES, **_OPENING, **_IN_FLOW, "＃": "#"}
 _SUSPECT = re.compile(f"[{''.join(MEANT)}]")
 _KEY = re.compile(r"(?:-[ \t]+)*[A-Za-z_][\w.-]*[ \t]*\Z", re.ASCII)
+_NUMBERED = re.compile("＃[0-9A-Za-z]")
+_ENTRY = re.compile(r"[^\]},:，、：｝］】]*")
+_NEAR = 400  # characters to either side that decide what a look-alike is: bounds the work on a long line
 _TYPED = {" ": "a plain space", ":": "a colon and a space"}
 _MOST = 20  # a text with more of them than this is no slip of the keyboard
 
@@ -102,7 +105,8 @@ def _in_line(line: str) -> Iterator[int]:
                 if character != meant:
                     yield column
             continue
-        if meant == "#" and (begins or before == "\t" or before in " " + _SPACES):
+        apart = begins or before == "\t" or before in " " + _SPACES
+        if meant == "#" and apart and not _NUMBERED.match(line, column):
             if character != meant:
                 yield column
             return
@@ -124,13 +128,38 @@ def _punctuates(character: str, line: str, column: int, begins: bool, value: boo
     after = line[column + 1 : column + 2]
     if character in _SPACES:
         return value
+    if character == "＃":
+        return False
     if character in _DASHES:
         return begins and after in (" ", "\t", "")
-    if character in _QUOTES or character in _OPENING:
+    if character in _QUOTES:
+        return value and not _goes_on(line, column)
+    if character in _OPENING:
         return value
     if character == "：" and depth == 0:
         return bool(_KEY.match(line[:column].lstrip(" \t" + _SPACES)))
-    return depth > 0
+    return depth > 0 and _separates(character, line, column)
+
+
+def _goes_on(line: str, column: int) -> bool:
+    """Whether text follows the quoted words: “these” are part of a sentence, not its quotes."""
+    alike = "".join(c for c, meant in _QUOTES.items() if meant == _QUOTES[line[column]]) + _QUOTES[line[column]]
+    closing = re.compile(f"[{alike}]").search(line, column + 1, column + _NEAR)
+    after = line[closing.end() : closing.end() + _NEAR].strip(" \t" + _SPACES) if closing else ""
+    return bool(after) and after[0] not in ",:]}#，：、］｝】＃"
+
+
+def _separates(character: str, line: str, column: int) -> bool:
+    """Whether a look-alike inside brackets stands between entries; between words of a Chinese text it is theirs."""
+    near = line[max(0, column - _NEAR) : column]
+    begins = max(near.rfind(separator) for separator in "[{,:，、：") + 1
+    before = near[begins:].strip()
+    if character == "：":
+        return bool(_KEY.match(before)) and near[begins - 1 : begins] != ":"
+    if character in "｝］】":
+        return before.isascii()
+    after = _ENTRY.match(line, column + 1, column + _NEAR)
+    return before.isascii() and (after is None or after[0].isascii())
 
 
 def _named(character: str) -> str:

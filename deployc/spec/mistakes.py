@@ -112,7 +112,7 @@ def _diagnostic(path: Path, problems: list[Any], spans: Mapping[Path, Span], key
         "DC152",
         "a value has the wrong type",
         f"{name} takes {' or '.join(wanted) or problems[0]['msg']}, not {_said(value)}.",
-        "correct the value" + (", without quotes" if _quoted_number(value, wanted) else ""),
+        _retyped(value, wanted),
         at,
     )
 
@@ -185,9 +185,10 @@ def _said(value: Any) -> str:
     return kind if isinstance(value, dict | list) else f"{kind} {str(value)[:60]!r}"
 
 
-def _quoted_number(value: Any, wanted: list[str]) -> bool:
-    return (
-        isinstance(value, str)
-        and value.strip().lstrip("-").replace(".", "", 1).isdigit()
-        and "a whole number" in wanted
-    )
+def _retyped(value: Any, wanted: list[str]) -> str:
+    number = isinstance(value, str) and value.strip().lstrip("-").replace(".", "", 1).isdigit()
+    if number and "a whole number" in wanted:
+        return "write it without quotes"
+    if "text" in wanted and isinstance(value, bool | int | float):
+        return "write it in quotes"
+    return "correct the value"

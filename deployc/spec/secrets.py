@@ -36,9 +36,9 @@ def literal_secrets(values: Mapping[str, Any], spans: Mapping[Path, Span]) -> li
     ]
 
 
-def masked(spans: Mapping[Path, Span], values: Mapping[str, Any]) -> Mapping[Path, Span]:
-    """The spans, with the characters of the secrets among the values hidden in every excerpt."""
-    found = [(spans[path], value) for path, value in _found(values) if path in spans]
+def masked(spans: Mapping[Path, Span], values: Mapping[str, Any], places: Mapping[Path, Span]) -> Mapping[Path, Span]:
+    """The spans, with the characters of the secrets among the values hidden; `places` are those of the values."""
+    found = [(places[path], value) for path, value in _found(values) if path in places]
     if not found:
         return spans
     lines: dict[tuple[str, int], str] = {}

@@ -41,7 +41,8 @@ class Written(Protocol):
 
 def shape(document: Written) -> tuple[Deploy | None, Report]:
     """Deploy, or None where a value cannot be understood at all; errors in the report either way (DC150-DC189)."""
-    spans, keys = masked(document.spans, document.values), masked(document.keys, document.values)
+    spans = masked(document.spans, document.values, document.spans)
+    keys = masked(document.keys, document.values, document.spans)
     secrets = literal_secrets(document.values, spans)
     try:
         deploy: Deploy | None = bind(document.values, spans, str(document.folder))
@@ -64,24 +65,29 @@ def _rest(document: Written, spans: Mapping[Path, Span], wrong: list[Path]) -> l
         for path in wrong:
             _remove(values, path[:depth])
         try:
-            deploy = bind(_completed(values), spans, str(document.folder))
+            deploy = bind(_completed(values, document.values.get("workload")), spans, str(document.folder))
         except ValidationError:
             continue
         return [d for d in [*unsupported(deploy), *sense(deploy)] if d.at not in places]
     return []
 
 
-def _completed(values: dict[str, Any]) -> dict[str, Any]:
-    """The values with stand-ins for what is missing."""
-    load = values.get("workload")
-    stated = isinstance(load, dict) and load.get("request_rate") is not None
+def _completed(values: dict[str, Any], written: Any) -> dict[str, Any]:
+    """The values with stand-ins for what is missing; `written` is the workload of the file, its load perhaps unsaid."""
+    left = values.get("workload")
+    unsaid = isinstance(written, dict) and not _states_load(written)
     for section, stand_in in _STAND_IN.items():
         if isinstance(stand_in, dict) and isinstance(values.setdefault(section, {}), dict):
-            skipped = "concurrency" if stated and section == "workload" else ""
-            values[section] = {**{k: v for k, v in stand_in.items() if k != skipped}, **values[section]}
+            values[section] = {**stand_in, **values[section]}
         else:
             values.setdefault(section, stand_in)
+    if isinstance(left, dict) and (unsaid or left.get("request_rate") is not None) and not left.get("concurrency"):
+        del values["workload"]["concurrency"]
     return values
+
+
+def _states_load(workload: dict[str, Any]) -> bool:
+    return any(workload.get(key) is not None for key in ("concurrency", "request_rate"))
 
 
 def _remove(values: Any, path: Path) -> None:
