@@ -1,13 +1,16 @@
 """Writes the deploy.lock of the examples whose model is not read from its source: `python examples/make_locks.py`.
 
 The model's facts follow from `written_by_hand/…/config.json`, and the lockfile says so; cards and engine come from the
-shipped profiles, as in `deployc lock`. The adapter is imaginary: its tensors are what its adapter_config.json implies.
-Run it again when a profile or an example changes; `--check` only compares.
+shipped profiles, as in `deployc lock`. The adapters are imaginary: their tensors are what adapter_config.json implies.
+Run it again when a profile or an example changes; `--check` only compares. With paths it writes the lockfiles of those
+deploy.yamls instead, for instance to look at a golden case by hand.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,12 +40,14 @@ PROVENANCE = "written by hand from the public config.json of Qwen/Qwen2.5-7B-Ins
 
 def main() -> int:
     """Write every lockfile, or with --check say which differ; 1 where one does or an example is wrong."""
-    check, wrong = "--check" in sys.argv[1:], 0
-    for name in EXAMPLES:
-        path = HERE / name
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; 1 where a lockfile differs")
+    parser.add_argument("paths", nargs="*", type=Path, default=[HERE / name for name in EXAMPLES])
+    asked, wrong = parser.parse_args(), 0
+    for path in asked.paths:
         text = frozen(path)
         target = pipeline.lock_path(path)
-        if not check:
+        if not asked.check:
             lock.write(target, text)
         elif not target.is_file() or target.read_text() != text:
             sys.stderr.write(f"{target} is not what {Path(__file__).name} makes\n")
@@ -50,9 +55,9 @@ def main() -> int:
     return wrong
 
 
-def frozen(path: Path) -> str:
-    """The text of one example's lockfile. Raises Stop with what is wrong with the example."""
-    analysis = pipeline.shape(path, {})
+def frozen(path: Path, env: Mapping[str, str] | None = None) -> str:
+    """The text of one deploy.yaml's lockfile. Raises Stop with what is wrong with the file."""
+    analysis = pipeline.shape(path, os.environ if env is None else env)
     deploy = analysis.deploy
     if deploy is None or analysis.report.errors:
         raise Stop(analysis.report)
@@ -69,12 +74,19 @@ def frozen(path: Path) -> str:
 def _model(deploy: Deploy) -> ModelFacts:
     source = deploy.model.source
     config = _json(WRITTEN / source.rpartition("/")[2].lower() / "config.json")
-    return from_config(config, source=source, hub=deploy.model.hub, provenance=PROVENANCE, chat_template=True)
+    return from_config(
+        config,
+        source=source,
+        hub=deploy.model.hub,
+        revision=deploy.model.revision,
+        provenance=PROVENANCE,
+        chat_template=True,
+    )
 
 
 def _adapter(name: str, source: str, model: ModelFacts) -> AdapterFacts:
     """LoRA pairs as peft saves them: A [r, in] and B [out, r] in float32 for every linear [out, in] that is named."""
-    config = _json(WRITTEN / name / "adapter_config.json")
+    config = _json(WRITTEN / source.rpartition("/")[2] / "adapter_config.json")
     rank, targets = config["r"], config["target_modules"]
     tensors: list[Tensor] = []
     for group in model.tensors:
