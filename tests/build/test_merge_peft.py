@@ -30,6 +30,7 @@ CASES: dict[str, dict[str, Any]] = {
     "patterns": {"rank_pattern": {"q_proj": 4, "layers.1.mlp.up_proj": 16},
                  "alpha_pattern": {"v_proj": 3, r"layers\.0\..*o_proj": 64}},
     "patterns, rsLoRA": {"rank_pattern": {"k_proj": 2}, "alpha_pattern": {"k_proj": 5}, "use_rslora": True},
+    "end of a word": {"alpha_pattern": {"proj": 99}, "rank_pattern": {"up": 2}},
     "adapter in bf16": {"adapter_dtype": "bfloat16"},
     "adapter in fp16": {"adapter_dtype": "float16"},
 }  # fmt: skip
