@@ -40,10 +40,12 @@ $(VENV)/bin/python:
 
 $(VENV)/.tool: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install -q -e .
+	$(BIN)/python -m compileall -q deployc
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install -q -e '.[dev]'
+	$(BIN)/python -m compileall -q deployc
 	@touch $@ $(VENV)/.tool
 
 # torch first and pinned: a plain range would fetch a newer release than the rest was tried with

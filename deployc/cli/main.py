@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -11,7 +12,10 @@ import typer
 from typer.core import TyperGroup
 
 from deployc import __version__
-from deployc.diagnostics import ExitCode, Stop
+from deployc.diagnostics import Diagnostic, ExitCode, Stop, error
+
+# pydantic would look through every installed distribution for plugins, at each start; our models need none
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 COMMANDS = ("validate", "lock", "plan", "compile", "build", "store", "apply", "status", "logs", "destroy",
             "engine", "profiles", "schema")  # fmt: skip
@@ -63,22 +67,41 @@ def application() -> Any:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return its exit code; prints, never raises for a user's mistake."""
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        result = application().main(args=arguments, prog_name="deployc", standalone_mode=False)
+        result = application().main(args=words, prog_name="deployc", standalone_mode=False)
     except _ClickError as wrong:
         wrong.show()  # type: ignore[attr-defined]
         return ExitCode.USAGE
     except typer.Abort:
         return ExitCode.INTERRUPTED
     except Stop as stop:
-        from deployc.cli import show
-
-        show.report(stop.report)
-        return stop.exit_code
+        return _stopped(stop, json="--json" in words)
     except BrokenPipeError:  # the reader of our output went away, as `| head` does
         sys.stdout = sys.__stderr__
         return ExitCode.OK
+    except OSError as refused:  # a folder that cannot be looked into, a disk that is full
+        return _stopped(Stop(_refusal(refused)), json="--json" in words)
     return result if isinstance(result, int) else ExitCode.OK
+
+
+def _stopped(stop: Stop, *, json: bool) -> int:
+    """Show why a command stopped: with --json as the one document on standard output."""
+    from deployc.cli import show
+
+    if json:
+        from deployc.plan.document import partial_document
+
+        show.json(partial_document(None, stop.report))
+    else:
+        show.report(stop.report)
+    return stop.exit_code
+
+
+def _refusal(failure: OSError) -> Diagnostic:
+    detail = ": ".join(str(part) for part in (failure.filename, failure.strerror or failure) if part)
+    fix = "give this user rights there, or make room; deploy.yaml can name other folders"
+    return error("DC618", "The system refused a file or a folder", detail, fix)
 
 
 def main() -> None:
