@@ -15,7 +15,8 @@ demo: $(VENV)/.build engine ## merge, quantize and serve a real small model on t
 	$(BIN)/python $(DEMO)/demo.py
 
 test: $(VENV)/.dev $(VENV)/.build engine ## all tests, with real vLLM, real peft and systemd's own tools
-	DEPLOYC_REQUIRE_ENGINE=1 DEPLOYC_REQUIRE_BUILD=1 $(BIN)/python -m pytest -q
+	DEPLOYC_REQUIRE_BUILD=1 $(BIN)/python -m pytest -q -n 2 -m "not engine"
+	DEPLOYC_REQUIRE_ENGINE=1 $(BIN)/python -m pytest -q -m engine
 
 unit: $(VENV)/.dev ## the tests that need no engine and no torch
 	$(BIN)/python -m pytest -q -n 2 -m "not engine and not build and not wheel"
