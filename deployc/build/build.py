@@ -17,12 +17,12 @@ from deployc import __version__
 from deployc.build import faults, inputs, int8_layers, process
 from deployc.build import store as shelf
 from deployc.build.inputs import Inputs
-from deployc.build.journal import NAME as JOURNAL
 from deployc.build.safetensors_file import Reader, sha256
 from deployc.diagnostics import Report, Stop
 from deployc.facts.adapter import WEIGHTS
 from deployc.facts.faults import Fault
 from deployc.facts.headers import INDEX
+from deployc.facts.model import SINGLE
 from deployc.facts.source import is_folder
 from deployc.types.bundle import Recipe
 from deployc.types.manifest import Artifact, Content, Manifest, Progress
@@ -86,12 +86,15 @@ def _build(
     small = _small_files(recipe, checked)
     into = shelf.begin(place, recipe.key, checked.bytes + sum(len(content) for content in small.values()))
     result = process.run(interpreter, _job(recipe, checked, into, threads), lock, progress)
+    if checked.shards != (SINGLE,):
+        small[INDEX] = _index(into, checked.shards)
     for name, content in small.items():
         shelf.put(into / name, content)
     seconds = {"fetch": fetched - started, **result["seconds"], "total": time.monotonic() - started}
-    manifest = _manifest(recipe, checked, adapters, result, into, {k: round(v, 3) for k, v in seconds.items()})
+    files = {name: _content(into / name) for name in small}
+    manifest = _manifest(recipe, checked, adapters, files, {**result, "seconds": seconds})
     _confirm(recipe, manifest)
-    return replace(shelf.publish(place, into, manifest, JOURNAL), notes=checked.notes)
+    return replace(shelf.publish(place, into, manifest), notes=checked.notes)
 
 
 def _folders(
@@ -152,13 +155,10 @@ def _manifest(
     recipe: Recipe,
     checked: Inputs,
     adapters: Mapping[str, Path],
+    files: Mapping[str, Content],
     result: Mapping[str, Any],
-    into: Path,
-    seconds: Mapping[str, float],
 ) -> Manifest:
-    """What was read and written, by content. Writes the index, which belongs to what was written."""
-    if checked.shards != ("model.safetensors",):
-        shelf.put(into / INDEX, _index(into, checked.shards))
+    """What was read and written, by content; `files` are those that the worker did not write."""
     lines = result["shards"]
     read = {f"model/{name}": Content(line["read"], line["input"]) for name, line in lines.items()}
     for name in (*checked.copied, "config.json"):
@@ -167,19 +167,17 @@ def _manifest(
         read[f"{name}/{WEIGHTS}"] = Content(**result["adapters"][name])
         read[f"{name}/adapter_config.json"] = _content(folder / "adapter_config.json")
     written = {name: Content(line["bytes"], line["sha256"]) for name, line in lines.items()}
-    others = {p.name for p in into.iterdir()} - set(written) - {JOURNAL, shelf.MANIFEST}
-    written |= {name: _content(into / name) for name in others}
     return Manifest(
         format_version=shelf.FORMAT_VERSION,
         key=recipe.key,
         recipe=json.loads(json.dumps(asdict(recipe))),  # as it is read back
         inputs=dict(sorted(read.items())),
-        files=dict(sorted(written.items())),
+        files=dict(sorted({**written, **files}.items())),
         tool=__version__,
         torch=result["torch"],
         threads=result["threads"],
         built_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        seconds=seconds,
+        seconds={phase: round(value, 3) for phase, value in result["seconds"].items()},
     )
 
 

@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from deployc.build import faults
@@ -123,10 +123,12 @@ def check_space(folder: Path, needed: int) -> None:
         raise Stop(faults.too_little_disk(folder, free, needed + SPARE))
 
 
-def publish(store: Path, into: Path, manifest: Manifest, unlisted: str) -> Artifact:
-    """Write the manifest and make the folder an artifact by one rename. `unlisted` is a file that goes before that."""
+def publish(store: Path, into: Path, manifest: Manifest) -> Artifact:
+    """Write the manifest and make the folder an artifact by one rename; what the manifest does not list goes."""
     put(into / MANIFEST, json.dumps(encode(manifest), indent=2, ensure_ascii=False).encode() + b"\n")
-    (into / unlisted).unlink(missing_ok=True)
+    for path in into.iterdir():
+        if path.name not in manifest.files and path.name != MANIFEST:
+            path.unlink()
     sync_folder(into)
     final = store / manifest.key
     if final.exists():  # under our key and no artifact, or it would have been taken
@@ -164,8 +166,9 @@ def _lock(path: Path, waiting: Callable[[], None]) -> int:
             except BlockingIOError:
                 waiting()
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if path.exists() and path.stat().st_ino == os.fstat(descriptor).st_ino:
-                return descriptor
+            with suppress(FileNotFoundError):  # its holder removed it: lock the one that is there now
+                if path.stat().st_ino == os.fstat(descriptor).st_ino:
+                    return descriptor
         except BaseException:
             os.close(descriptor)
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import threading
@@ -18,17 +19,18 @@ from deployc.diagnostics import Diagnostic, Stop
 from deployc.types.manifest import Artifact, Content, Manifest
 
 KEY, OTHER = "a" * 64, "b" * 64
+MADE = {"config.json": "{}", "model.safetensors": "weights"}
 
 
 def artifact(place: Path, key: str = KEY, built_at: str = "2030-01-01T00:00:00+00:00") -> Artifact:
     """Two small files, published."""
     into = store.begin(place, key, 10)
-    for name, text in (("config.json", "{}"), ("model.safetensors", "weights")):
+    for name, text in MADE.items():
         store.put(into / name, text.encode())
     (into / journal.NAME).write_text("{}")
-    files = {path.name: Content(path.stat().st_size, sha256(path)) for path in into.iterdir() if path.name[0] != "."}
+    files = {path.name: Content(path.stat().st_size, sha256(path)) for path in into.iterdir() if path.name in MADE}
     manifest = Manifest(store.FORMAT_VERSION, key, {}, {}, files, "0", "2", 1, built_at, {})
-    return store.publish(place, into, manifest, journal.NAME)
+    return store.publish(place, into, manifest)
 
 
 @pytest.fixture
@@ -106,6 +108,11 @@ def test_missing_short_flipped_and_foreign_files(place: Path) -> None:
     assert "model.safetensors" in store.verify(place, KEY)[0].detail
 
 
+def test_what_another_tool_left_in_the_building_folder_goes(place: Path) -> None:
+    (store.begin(place, KEY, 10) / "of_another_tool.json").write_text("{}")
+    assert store.verify(place, artifact(place).manifest.key) == []
+
+
 def test_a_damaged_artifact_is_replaced(place: Path) -> None:
     first = artifact(place)
     (first.path / store.MANIFEST).unlink()
@@ -151,6 +158,41 @@ def test_the_lock_of_a_key_is_waited_for(place: Path) -> None:
     assert order.index("first") < order.index("second")
     assert "never" not in order
     assert list(place.iterdir()) == []
+
+
+def test_a_lock_that_many_want_is_held_by_one(place: Path) -> None:
+    inside, most = [0], [0]
+
+    def one() -> None:
+        for _ in range(40):
+            with store.held(place, KEY, lambda: None):
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                time.sleep(0)
+                inside[0] -= 1
+
+    threads = [threading.Thread(target=one) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1]
+    assert list(place.iterdir()) == []
+
+
+def test_a_lock_file_that_goes_while_it_is_looked_at(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, times = fcntl.flock, [0]
+
+    def flock(descriptor: int, how: int) -> None:
+        real(descriptor, how)
+        times[0] += 1
+        if times[0] == 1:
+            (place / f".building-{KEY}.lock").unlink()
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with store.held(place, KEY, lambda: None):
+        assert times == [2]
+        assert (place / f".building-{KEY}.lock").exists()
 
 
 def test_a_store_that_cannot_be_made(tmp_path: Path) -> None:
@@ -202,6 +244,7 @@ def test_another_torch_begins_again(tmp_path: Path) -> None:
     shard = tmp_path / "model-1"
     shard.write_text("out")
     Journal(tmp_path, {"torch": "2"}).add("model-1", shard.stat(), sha256=sha256(shard))
-    assert Journal(tmp_path, {"torch": "2"}).finished("model-1", shard.stat()) is not None
-    assert Journal(tmp_path, {"torch": "3"}).finished("model-1", shard.stat()) is None
-    assert Journal(tmp_path, {"torch": "2"}).finished("model-1", shard.stat()) is None
+    source = shard.stat()
+    assert Journal(tmp_path, {"torch": "2"}).finished("model-1", source) is not None
+    assert Journal(tmp_path, {"torch": "3"}).finished("model-1", source) is None
+    assert Journal(tmp_path, {"torch": "2"}).finished("model-1", source) is None
