@@ -83,7 +83,8 @@ def opened(step: Step, request: Request, rate: float, room: float, tail: float) 
     running = settle(step, request, rate, room)
     prefill = prefill_seconds(step, request)
     busy = min(0.95, rate / highest)
-    first = _first_token(step, request, running, prefill, rate) + busy / (1 - busy) * prefill / 2
+    # the rest of a step, then the prompts before it: the mean wait of M/D/1 (Pollaczek-Khinchine)
+    first = _alone(step, prefill) + step.decode(running, request.context) + busy / (1 - busy) * prefill / 2
     return _served(step, request, running, rate, first, first * tail, tail)
 
 
@@ -99,11 +100,15 @@ def settle(step: Step, request: Request, rate: float, room: float) -> float:
 def _first_token(step: Step, request: Request, running: float, prefill: float, rate: float) -> float:
     """The rest of the current step, one step more (scheduling acts two deep), the prompt itself, prompts before it."""
     busy = min(0.9, rate * prefill)
-    alone = step.front + step.fixed + prefill + step.weight_seconds + step.expert_seconds
     if running <= 1:
-        return alone
+        return _alone(step, prefill)
     before = prefill + 3 * busy * prefill / (1 - busy)
-    return alone + 1.5 * step.decode(running, request.context) + before
+    return _alone(step, prefill) + 1.5 * step.decode(running, request.context) + before
+
+
+def _alone(step: Step, prefill: float) -> float:
+    """A request that meets an idle engine."""
+    return step.front + step.fixed + prefill + step.weight_seconds + step.expert_seconds
 
 
 def _served(

@@ -38,6 +38,8 @@ def predict(deploy: Deploy, facts: Facts, choices: Choices) -> Prediction:
     if deploy.workload.request_rate is not None and not served[0].over_capacity:
         rate = Figure(rate.value, min(rate.low, rate.value), rate.value, "1/s", basis)  # no more come than are sent
     output = request.output_tokens
+    first, token = seconds("ttft_p50", 2.0), seconds("tpot_p50")
+    late = _not_below(seconds("ttft_p95", 1.6), first)
     return Prediction(
         memory=bill,
         kv_cache_tokens=cache.tokens,
@@ -45,11 +47,11 @@ def predict(deploy: Deploy, facts: Facts, choices: Choices) -> Prediction:
         max_concurrency=cache.concurrency,
         kv_bytes_per_token=cache.bytes_per_token,
         speed=Speed(
-            ttft_p50=seconds("ttft_p50", 2.0),
-            ttft_p95=seconds("ttft_p95", 1.6),
-            tpot_p50=seconds("tpot_p50"),
-            tpot_p95=seconds("tpot_p95"),
-            e2e_p95=seconds("e2e_p95"),
+            ttft_p50=first,
+            ttft_p95=late,
+            tpot_p50=token,
+            tpot_p95=_not_below(seconds("tpot_p95"), token),
+            e2e_p95=_not_below(seconds("e2e_p95"), late),
             requests_per_second=rate,
             tokens_per_second=Figure(rate.value * output, rate.low * output, rate.high * output, "1/s", basis),
         ),
@@ -113,7 +115,7 @@ def capacity(deploy: Deploy, of: Step, room: float, request: Request) -> float:
         whole = steady + request.long_output * served.tpot_p95
         if inside and (limits.e2e_p95 is None or whole <= limits.e2e_p95):
             best = max(best, served.requests_per_second)
-        count = count / 1.15 if count > 1 else 0
+        count = max(count / 1.15, 1.0) if count > 1 else 0
     return best
 
 
@@ -154,6 +156,12 @@ def _bound(
     reading *= request.output_tokens
     computing = running * (load.prefill_seconds(of, request) + request.output_tokens * of.flop_seconds_per_token)
     return "compute" if computing > reading else "memory-bandwidth"
+
+
+def _not_below(figure: Figure, part: Figure) -> Figure:
+    """The band of what is never less than another figure: neither end lies under that one's."""
+    low, high = max(figure.low, min(part.low, figure.value)), max(figure.high, part.high)
+    return Figure(figure.value, low, high, figure.unit, figure.basis)
 
 
 def _figure(values: list[float], unit: str, basis: Basis, queue: float = 1.0) -> Figure:

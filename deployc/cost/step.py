@@ -13,7 +13,7 @@ from deployc.cost.weights import is_embedding, streamed_bytes
 from deployc.spec.deploy import Deploy
 from deployc.types.calibration import Factor
 from deployc.types.choices import Choices
-from deployc.types.facts import Facts, Spec
+from deployc.types.facts import Facts
 
 Side = Literal["value", "low", "high"]
 """Which end of every constant: `high` is the optimistic engine (fast), `low` the pessimistic one."""
@@ -37,6 +37,9 @@ class Step:
     host: float  # the scheduler's own work, a step
     host_per_sequence: float
     front: float  # HTTP, tokenizer, admission, a request
+    host_prefill: float  # launching a step that no graph covers
+    captured: int  # tokens of a step up to which graphs cover it
+    batch: int  # tokens of a step at most
 
     def decode(self, sequences: float, context: float) -> float:
         """One token for each of `sequences`, each with `context` tokens of KV."""
@@ -48,9 +51,14 @@ class Step:
         return max(gpu, self.host + sequences * self.host_per_sequence)
 
     def prefill(self, tokens: float, context: float) -> float:
-        """`tokens` of a prompt on top of `context` tokens before them; without the fixed part of a step."""
+        """`tokens` of a prompt on top of `context` tokens before them; without the fixed part of a step.
+
+        A step longer than any captured graph is launched kernel by kernel: small models wait for the host there.
+        """
         average = context + tokens / 2
-        return tokens * (self.flop_seconds_per_token + average * self.attention_seconds + self.reduce_seconds_per_token)
+        token = self.flop_seconds_per_token + average * self.attention_seconds + self.reduce_seconds_per_token
+        launched = self.host_prefill * max(1.0, tokens / self.batch) if tokens > self.captured else 0.0
+        return max(tokens * token, launched)
 
 
 def step(deploy: Deploy, facts: Facts, choices: Choices, side: Side = "value") -> Step:
@@ -73,8 +81,9 @@ def step(deploy: Deploy, facts: Facts, choices: Choices, side: Side = "value") -
     routed = _routed_share(facts)
     launch = "cpu_layer_launch" if on_cpu else "eager_layer_launch" if choices.enforce_eager.value else "layer_launch"
     hops = 2 * model.layers if tp > 1 else 0
+    hop = "allreduce_latency_nvlink" if facts.smallest.interconnect == "nvlink" else "allreduce_latency"
     unmerged = at("lora_unmerged") if choices.adapter_mode.value == "serve" else 1.0
-    joined = _joined(facts, constants["pcie_bandwidth"], side)
+    joined = _joined(facts, side)
     reduced = hops * 2 * (tp - 1) / tp * model.hidden_size * 2 / joined if hops else 0.0
     return Step(
         weight_seconds=(1 - routed) * streamed / (bandwidth * stream) / unmerged,
@@ -84,11 +93,19 @@ def step(deploy: Deploy, facts: Facts, choices: Choices, side: Side = "value") -
         flop_seconds_per_token=2 * active / (peak * share) / unmerged,
         attention_seconds=4 * model.layers * model.heads / tp * model.head_dim / (peak * share),
         reduce_seconds_per_token=reduced,
-        fixed=model.layers * at(launch, slow) + hops * at("allreduce_latency", slow),
+        fixed=model.layers * at(launch, slow) + hops * at(hop, slow),
         host=at("cpu_step", slow),
         host_per_sequence=at("cpu_sequence", slow),
         front=at("request_front", slow),
+        host_prefill=0.0 if on_cpu else model.layers * at("prefill_layer_launch", slow),
+        captured=0 if choices.enforce_eager.value else largest_graph(choices),
+        batch=choices.max_num_batched_tokens.value,
     )
+
+
+def largest_graph(choices: Choices) -> int:
+    """Tokens of the largest (piecewise) graph: vllm/config/vllm.py, max_cudagraph_capture_size."""
+    return min(2 * choices.max_num_seqs.value, 512, choices.max_num_batched_tokens.value)
 
 
 def _active_parameters(facts: Facts) -> float:
@@ -128,7 +145,11 @@ def _peak(facts: Facts, choices: Choices, side: Side) -> float:
     return float(getattr(ratio, side)) * _bandwidth(facts, side)
 
 
-def _joined(facts: Facts, pcie: Factor, side: Side) -> float:
-    """Bytes/s between cards."""
-    link: Spec | None = facts.smallest.interconnect_bandwidth
-    return link.value if link and facts.smallest.interconnect == "nvlink" else float(getattr(pcie, side))
+def _joined(facts: Facts, side: Side) -> float:
+    """Bytes/s between cards, one direction: the profile's for NVLink; PCIe never reaches its own in an all-reduce."""
+    card, constants = facts.smallest, facts.calibration
+    if card.interconnect != "nvlink":
+        return float(getattr(constants["pcie_bandwidth"], side))
+    if card.interconnect_bandwidth is not None:
+        return card.interconnect_bandwidth.value
+    return float(getattr(constants["nvlink_bandwidth"], side))
