@@ -11,6 +11,20 @@ from typing import Any
 from deployc.diagnostics import Stop, error
 
 
+def home(env: Mapping[str, str]) -> Path:
+    """$HOME, else the user's own entry among the system's users; Stop where there is neither, as in some containers."""
+    try:
+        return Path(env.get("HOME") or Path.home())
+    except RuntimeError:
+        detail = f"HOME is not set, and user {os.getuid()} is not among the system's users"
+        raise Stop(error("DC617", "No home folder is known", detail, "export HOME=/a/folder/of/yours")) from None
+
+
+def beside(folder: Path, written: str) -> Path:
+    """The absolute path that a deploy.yaml in `folder` names; `~` is home, `~name` of nobody stays as it is."""
+    return (folder / os.path.expanduser(written)).absolute()  # noqa: PTH111  Path's own raises for an unknown name
+
+
 def write(path: Path, text: str, mode: int = 0o600) -> None:
     """Replace a file whole: a temporary file in the same folder, synced, then renamed."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")

@@ -69,7 +69,7 @@ def find(lines: Sequence[str], ending: str) -> Diagnostic | None:
     """The likely cause, with the line that shows it; None where nothing is recognised."""
     for cause in CAUSES:
         for line in lines:
-            if re.search(cause.seen, line):
+            if re.search(cause.seen, line, re.IGNORECASE):
                 return _told(cause, line.strip())
     for cause in ENDINGS:
         if re.search(cause.seen, ending):

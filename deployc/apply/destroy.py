@@ -6,7 +6,8 @@ import shutil
 
 from deployc.apply import history, process, secrets
 from deployc.apply.mutex import hold
-from deployc.apply.state import Run, State
+from deployc.apply.state import Run, State, unusable
+from deployc.diagnostics import Stop
 
 
 def destroy(state: State, *, purge: bool = False) -> Run | None:
@@ -16,9 +17,12 @@ def destroy(state: State, *, purge: bool = False) -> Run | None:
     state.make()
     with hold(state):
         stopped = process.stop(state)
-        while (serving := history.last_serving(state)) is not None:
-            history.settle(state, serving.entry, "destroyed")
-        secrets.forget(state)
-        if purge:
-            shutil.rmtree(state.path)
+        try:
+            secrets.forget(state)  # before what a full disk refuses
+            while (serving := history.last_serving(state)) is not None:
+                history.settle(state, serving.entry, "destroyed")
+            if purge:
+                shutil.rmtree(state.path)
+        except OSError as failure:
+            raise Stop(unusable(state.path, failure)) from failure
     return stopped

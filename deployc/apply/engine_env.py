@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from deployc import files
 from deployc.diagnostics import Report, error
 from deployc.spec.deploy import Deploy
 
@@ -16,7 +18,7 @@ MARKER = "deployc-engine.json"
 def environment_path(version: str, cpu: bool, env: Mapping[str, str]) -> Path:
     """`$XDG_DATA_HOME/deployc/engines/vllm-<version>[-cpu]`; a relative XDG_DATA_HOME is ignored, as XDG says."""
     home = Path(env.get("XDG_DATA_HOME", ""))
-    base = home if home.is_absolute() else Path(env.get("HOME") or Path.home()) / ".local" / "share"
+    base = home if home.is_absolute() else files.home(env) / ".local" / "share"
     return base / "deployc" / "engines" / f"vllm-{version}{'-cpu' if cpu else ''}"
 
 
@@ -34,18 +36,18 @@ def locate(deploy: Deploy, folder: Path, env: Mapping[str, str]) -> tuple[Path |
     wanted, at = deploy.engine.version, deploy.at("engine.python")
     install = f"deployc engine install --version {wanted}{' --cpu' if on_cpu(deploy) else ''}"
     if deploy.engine.python != "auto":
-        interpreter = (folder / Path(deploy.engine.python).expanduser()).absolute()
-        prefix, complete = interpreter.parent.parent, interpreter.exists()
-        missing = f"engine.python: there is no {interpreter}"
+        interpreter = files.beside(folder, deploy.engine.python)
+        prefix, complete = interpreter.parent.parent, os.access(interpreter, os.X_OK)
+        missing = f"engine.python: there is no {interpreter} that this user may run"
     else:
         prefix = environment_path(wanted, on_cpu(deploy), env)
-        complete, missing = (prefix / MARKER).exists(), f"there is no finished environment at {prefix}"
+        complete, missing = os.access(prefix / MARKER, os.R_OK), f"there is no finished environment at {prefix}"
     if not complete:
         fix = f"{install}, or name another interpreter in engine.python"
         report.add(error("DC620", "The engine environment is not there", missing, fix, at))
         return None, report
     found = installed_version(prefix)
-    if found is None or not (prefix / "bin" / "vllm").exists():
+    if found is None or not os.access(prefix / "bin" / "vllm", os.X_OK):
         detail = f"no vllm is installed below {prefix} (looked for its metadata and for bin/vllm, without starting it)"
         report.add(error("DC620", "The engine environment is not there", detail, install, at))
     elif found.split("+")[0] != wanted:

@@ -5,24 +5,28 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from deployc.apply.identity import command_line
-from deployc.apply.state import State, now
+from deployc.apply.state import State, now, unusable
 from deployc.diagnostics import Diagnostic, ExitCode, Stop, error
 
 
 @contextmanager
 def hold(state: State) -> Iterator[None]:
     """Hold the deployment's mutex; Stop with exit 5 where another process holds it."""
-    descriptor = os.open(state.mutex, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        descriptor = os.open(state.mutex, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as failure:
+        raise Stop(unusable(state.path, failure)) from failure
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Stop(_held(os.pread(descriptor, 100, 0).decode(errors="replace")), ExitCode.REFUSED) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()} {now()}".encode(), 0)
+        with suppress(OSError):  # on a full disk the lock holds all the same, and says no name
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()} {now()}".encode(), 0)
         yield
     finally:
         os.close(descriptor)

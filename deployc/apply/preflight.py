@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -62,10 +63,15 @@ def _paths(launch: Launch, where: Mapping[str, str], *, builds: bool) -> Report:
         if kind == "store" and builds:
             continue
         wanted = path / "config.json" if name == "DEPLOYC_MODEL" else path
-        if not wanted.exists():
+        if not os.access(wanted, os.R_OK):
             fix = "`deployc build` makes it" if kind == "store" else "put it there, or name another path"
             report.add(
-                error("DC635", "A file that the engine needs is missing", f"{content}: there is no {wanted}", fix)
+                error(
+                    "DC635",
+                    "A file that the engine needs is missing",
+                    f"{content}: there is no {wanted} that this user may read",
+                    fix,
+                )
             )
     return report
 

@@ -19,7 +19,7 @@ def resolve(references: Mapping[str, str], folder: Path, env: Mapping[str, str])
     values, report = {}, Report()
     for name, reference in references.items():
         kind, _, place = reference.partition(":")
-        value, wrong = _from_env(place, env) if kind == "env" else _from_file(folder / Path(place).expanduser())
+        value, wrong = _from_env(place, env) if kind == "env" else _from_file(files.beside(folder, place))
         if value is not None:
             values[name] = value
         else:

@@ -85,9 +85,9 @@ def locate(deploy: Deploy, folder: Path, env: Mapping[str, str]) -> State:
     A relative XDG_STATE_HOME is ignored, as the XDG Base Directory Specification says.
     """
     if deploy.target.state != "auto":
-        return State((folder / Path(deploy.target.state).expanduser()).absolute())
+        return State(files.beside(folder, deploy.target.state))
     home = Path(env.get("XDG_STATE_HOME", ""))
-    base = home if home.is_absolute() else Path(env.get("HOME") or Path.home()) / ".local" / "state"
+    base = home if home.is_absolute() else files.home(env) / ".local" / "state"
     return State(base / "deployc" / deploy.name)
 
 

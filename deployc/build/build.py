@@ -24,6 +24,7 @@ from deployc.facts.faults import Fault
 from deployc.facts.headers import INDEX
 from deployc.facts.model import SINGLE
 from deployc.facts.source import is_folder
+from deployc.files import beside
 from deployc.types.bundle import Recipe
 from deployc.types.manifest import Artifact, Content, Manifest, Progress
 
@@ -53,7 +54,7 @@ def build(
     with shelf.held(store, recipe.key, lambda: progress(Progress("wait", item=recipe.key))) as lock:
         if (found := shelf.artifact_for(store, recipe.key)) is not None:
             return found
-        named = str(folder / Path(python).expanduser()) if python and "/" in python else python
+        named = str(beside(folder, python)) if python and "/" in python else python
         interpreter = process.interpreter(named, engine_python)
         try:
             return _build(recipe, folder, store, interpreter, lock, progress, access, threads)
@@ -104,7 +105,7 @@ def _folders(
 
     def local(source: str, revision: str | None, pins: Mapping[str, str]) -> Path:
         if is_folder(source):
-            return folder / Path(source).expanduser()
+            return beside(folder, source)
         from deployc.build.hub import fetch
 
         return fetch(source, revision, pins, access, place, progress)

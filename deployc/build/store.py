@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from deployc import files
 from deployc.build import faults
 from deployc.build.safetensors_file import sha256, sync_folder
 from deployc.diagnostics import Diagnostic, Stop
@@ -30,12 +31,11 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 
 def locate(deploy: Deploy, env: Mapping[str, str]) -> Path:
     """`build.store`, relative to the deploy.yaml; else `$XDG_CACHE_HOME/deployc/store` (a relative one is ignored)."""
-    home = Path(env.get("HOME") or Path.home())
     if deploy.build.store != "auto":
         named = deploy.build.store
-        return (Path(deploy.folder) / (home / named[2:] if named.startswith("~/") else named)).absolute()
+        return (Path(deploy.folder) / (files.home(env) / named[2:] if named.startswith("~/") else named)).absolute()
     cache = Path(env.get("XDG_CACHE_HOME", ""))
-    return (cache if cache.is_absolute() else home / ".cache") / "deployc" / "store"
+    return (cache if cache.is_absolute() else files.home(env) / ".cache") / "deployc" / "store"
 
 
 def artifact_for(store: Path, key: str) -> Artifact | None:

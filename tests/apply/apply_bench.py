@@ -40,7 +40,9 @@ def make_engine(prefix: Path, version: str = "0.32.0") -> Path:
     metadata.mkdir()
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}+cpu\n")
     (packages / "vllm" / "engine" / "arg_utils.py").write_text(
-        '"--max-model-len" "--served-model-name" "--host" "--port"\n'
+        '"--max-model-len" "--served-model-name" "--host" "--port" "--dtype" "--kv-cache-dtype" "--enforce-eager" '
+        '"--tensor-parallel-size" "--max-num-seqs" "--max-num-batched-tokens" "--enable-prefix-caching" '
+        '"--shutdown-timeout"\n'
     )
     (prefix / "bin").mkdir()
     (prefix / "bin" / "python").symlink_to(sys.executable)

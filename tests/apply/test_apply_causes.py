@@ -23,6 +23,8 @@ SEEN = [
     ("DC655", "vllm serve: error: argument --max-model-len: invalid human_readable_int value: 'x'"),
     ("DC656", "ValueError: Model architectures ['FooForCausalLM'] are not supported for now."),
     ("DC656", "ValueError: torch.bfloat16 is not supported for quantization method awq. Supported dtypes: [float16]"),
+    ("DC656", "Value error, Quantization method specified in the model config (compressed-tensors) does not match the "
+              "quantization method specified in the `quantization` argument (gptq)."),
     ("DC656", "ValueError: The quantization method fp8 is not supported for the current GPU. Minimum capability: 89."),
     ("DC656", "Bfloat16 is only supported on GPUs with compute capability of at least 8.0. Your Tesla T4 GPU has 7.5."),
     ("DC657", "Cannot access gated repo for url …/resolve/main/config.json."),

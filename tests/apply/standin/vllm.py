@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -107,7 +108,9 @@ def main() -> None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     if "hang" in MODES:
         time.sleep(600)
-    ThreadingHTTPServer((flag("--host", "127.0.0.1"), int(flag("--port", "8000"))), Routes).serve_forever()
+    host = flag("--host", "127.0.0.1")
+    ThreadingHTTPServer.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    ThreadingHTTPServer((host, int(flag("--port", "8000"))), Routes).serve_forever()
 
 
 if __name__ == "__main__":
