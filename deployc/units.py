@@ -6,6 +6,7 @@ import math
 import re
 
 _NUMBER = re.compile(r"\s*([+-]?(?:[0-9]+(?:[_ ][0-9]+)*)?(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z%µ/]*)\s*\Z")
+LONGEST = 64  # characters; on a long run of blanks the pattern would search for hours
 LARGEST = 1e30
 """Base units; above it no size, time or rate makes sense, and sums of them would leave the floating-point range."""
 
@@ -83,7 +84,7 @@ def _split(value: object, what: str, example: str) -> tuple[float, str]:
     """Number and unit of what the user wrote; a bare number has the unit ""."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return (float(value) if abs(value) <= LARGEST else math.inf), ""
-    match = _NUMBER.match(value) if isinstance(value, str) else None
+    match = _NUMBER.match(value) if isinstance(value, str) and len(value) <= LONGEST else None
     if not match or not re.search("[0-9]", match[1]):
         shown = repr(value if not isinstance(value, str) else value[:60])
         raise ValueError(f"{shown} is not {what}; write it as {example}")

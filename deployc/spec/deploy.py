@@ -6,7 +6,9 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from deployc.diagnostics import Span
-from deployc.spec.model import SILENT, Adapter, Hardware, Model, Quantization, Section, Sla, Workload
+from deployc.spec import values
+from deployc.spec.model import Adapter, Hardware, Model, Quantization, Sla, Workload
+from deployc.spec.section import SILENT, Read, Section
 from deployc.spec.serving import Accept, Api, Build, Engine, Rollout, Target
 
 Path = tuple[str | int, ...]
@@ -18,7 +20,7 @@ class Deploy(Section):
     model_config = ConfigDict(title="deploy.yaml")
 
     version: Literal[1]
-    name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+    name: Annotated[str, Read(values.string, {"type": "string", "pattern": "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"})]
     model: Model
     adapters: list[Adapter] = Field(default_factory=list)
     quantization: Quantization = SILENT
