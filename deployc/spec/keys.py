@@ -2,23 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel
+
+from deployc.source.tree import Path
+from deployc.spec.deploy import Deploy
+
 ELSEWHERE = {
     "max_model_len": "workload.max_context", "context_length": "workload.max_context",
-    "max_context": "workload.max_context",
-    "gpu": "hardware.gpu", "gpus": "hardware.count", "tensor_parallel_size": "engine.parallel.tensor",
-    "tp": "engine.parallel.tensor", "replicas": "engine.parallel.replicas", "port": "target.port",
-    "host": "target.bind",
-    "api_key": "target.api_key", "hub_token": "target.hub_token", "token": "target.hub_token", "lora": "adapters",
-    "adapter": "adapters", "dtype": "model.dtype", "revision": "model.revision", "source": "model.source",
-    "quantize": "quantization.weights", "kv_cache_dtype": "quantization.kv_cache", "kv_cache": "quantization.kv_cache",
-    "max_num_seqs": "engine.args", "max_num_batched_tokens": "engine.args", "enforce_eager": "engine.args",
-    "gpu_memory_utilization": "engine.gpu_memory_utilization", "concurrency": "workload.concurrency",
-    "request_rate": "workload.request_rate", "input_tokens": "workload.input_tokens", "ttft": "sla.ttft_p95",
-    "output_tokens": "workload.output_tokens", "tpot": "sla.tpot_p95", "served_model_name": "api.served_model_name",
-    "chat_template": "api.chat_template", "env": "engine.env", "environment": "engine.env", "args": "engine.args",
-    "image": "engine.image", "trust_remote_code": "model.trust_remote_code", "memory": "hardware.gpu",
+    "max_tokens": "workload.max_context", "gpus": "hardware.count", "num_gpus": "hardware.count",
+    "gpu_count": "hardware.count", "memory": "hardware.gpu", "gpu_memory": "hardware.gpu",
+    "tensor_parallel_size": "engine.parallel.tensor", "tensor_parallel": "engine.parallel.tensor",
+    "tp": "engine.parallel.tensor", "pipeline_parallel_size": "engine.parallel.pipeline",
+    "data_parallel_size": "engine.parallel.data", "host": "target.bind", "listen": "target.bind",
+    "token": "target.hub_token", "hf_token": "target.hub_token", "lora": "adapters", "loras": "adapters",
+    "adapter": "adapters", "lora_modules": "adapters", "enable_lora": "adapters", "model_path": "model.source",
+    "path": "model.source", "model_id": "model.source", "quantize": "quantization.weights",
+    "load_format": "engine.args", "kv_cache_dtype": "quantization.kv_cache", "max_num_seqs": "engine.args",
+    "max_num_batched_tokens": "engine.args", "enforce_eager": "engine.args", "block_size": "engine.args",
+    "enable_prefix_caching": "engine.args", "swap_space": "engine.args", "seed": "engine.args",
+    "gpu_memory_util": "engine.gpu_memory_utilization", "ttft": "sla.ttft_p95", "tpot": "sla.tpot_p95",
+    "latency": "sla.e2e_p95", "qps": "workload.request_rate", "rps": "workload.request_rate",
+    "batch_size": "workload.concurrency", "model_name": "api.served_model_name",
+    "environment": "engine.env", "rope_scaling": "model.context", "hf_overrides": "model.overrides",
 }  # fmt: skip
-"""A key in the wrong section -> the path it has here."""
+"""A name that people know from elsewhere -> where this file has it."""
+
+
+@cache
+def leaves() -> dict[str, list[str]]:
+    """Every key's name -> the dotted paths at which it stands, from the models."""
+    found: dict[str, list[str]] = {}
+    for dotted in paths():
+        found.setdefault(dotted.rsplit(".", 1)[-1], []).append(dotted)
+    return found
+
+
+def paths(model: type[BaseModel] | None = None, prefix: str = "") -> Iterator[str]:
+    """Every key as a dotted path, parents first; list items have no number."""
+    for name, field in (model or Deploy).model_fields.items():
+        yield f"{prefix}{name}"
+        for inner in _sections(field.annotation):
+            yield from paths(inner, f"{prefix}{name}.")
+
+
+def known_keys(path: Path) -> list[str]:
+    """The keys that the section at a path may have; none where the path is no section."""
+    model: type[BaseModel] | None = Deploy
+    for part in path:
+        if isinstance(part, str):
+            field = model.model_fields.get(part) if model else None
+            model = next(iter(_sections(field.annotation)), None) if field else None
+    return list(model.model_fields) if model else []
+
+
+def _sections(annotation: Any) -> list[type[BaseModel]]:
+    """The models that a field's type names, each once."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    inner = [model for part in getattr(annotation, "__args__", ()) for model in _sections(part)]
+    return list(dict.fromkeys(inner))
+
 
 MEANING = {
     "version": "Version of this file's format: 1.",
@@ -50,14 +97,14 @@ MEANING = {
     "quantization.quality": "Limits on the loss of quality: {max_perplexity_increase: 3%}.",
     "hardware": "The cards the model is served on.",
     "hardware.gpu": "Profile (rtx-4090), auto (NVML), cpu, {memory, bandwidth, …}, or a list with one entry a card.",
-    "hardware.gpu.memory": "Memory that CUDA shows, e.g. 24GiB.",
-    "hardware.gpu.bandwidth": "Memory bandwidth, e.g. 1008GB/s.",
-    "hardware.gpu.compute_capability": "CUDA compute capability, e.g. 8.9; decides which number formats the card has.",
-    "hardware.gpu.flops": "Dense operations a second by number format; what is missing widens the band.",
-    "hardware.gpu.flops.bf16": "Dense 16-bit rate, e.g. 165TFLOPS.",
-    "hardware.gpu.flops.fp8": "Dense fp8 rate, e.g. 330TFLOPS.",
-    "hardware.gpu.flops.int8": "Dense int8 rate, e.g. 330TOPS.",
-    "hardware.gpu.interconnect": "How cards of this kind are joined.",
+    "hardware.gpu.memory": "What CUDA shows of a card's memory, e.g. 23.5GiB; less than its box says.",
+    "hardware.gpu.bandwidth": "Memory bandwidth of a card, e.g. 1008GB/s.",
+    "hardware.gpu.compute_capability": "e.g. 8.9; says which number formats a card has.",
+    "hardware.gpu.flops": "Dense operations a second of a card, by number format; without sparsity.",
+    "hardware.gpu.flops.bf16": "e.g. 165TFLOPS.",
+    "hardware.gpu.flops.fp8": "e.g. 330TFLOPS; leave it out where the card has no fp8.",
+    "hardware.gpu.flops.int8": "e.g. 330TOPS.",
+    "hardware.gpu.interconnect": "How a card reaches the others.",
     "hardware.count": "Number of cards.",
     "hardware.devices": "Indices, UUIDs or MIG UUIDs; the first `count` otherwise.",
     "hardware.nodes": "Number of machines.",
@@ -70,12 +117,12 @@ MEANING = {
     "hardware.display": "true where a screen hangs on the card.",
     "hardware.price": "Money per card and hour.",
     "workload": "What the deployment is asked to do; the prediction holds for this load.",
+    "workload.input_tokens.mean": "Mean, in tokens.",
+    "workload.input_tokens.p95": "95th percentile, in tokens; at least the mean.",
     "workload.input_tokens": "Tokens of a prompt: a number, or {mean: 1500, p95: 4000}.",
-    "workload.input_tokens.mean": "Mean length in tokens.",
-    "workload.input_tokens.p95": "95th percentile of the length in tokens.",
+    "workload.output_tokens.mean": "Mean, in tokens.",
+    "workload.output_tokens.p95": "95th percentile, in tokens; at least the mean.",
     "workload.output_tokens": "Tokens of an answer: a number, or {mean, p95}.",
-    "workload.output_tokens.mean": "Mean length in tokens.",
-    "workload.output_tokens.p95": "95th percentile of the length in tokens.",
     "workload.concurrency": "Closed loop: requests in flight at once. Exactly one of this and request_rate.",
     "workload.request_rate": "Open loop: arrivals a second, e.g. 8/s. Exactly one of this and concurrency.",
     "workload.shared_prefix_tokens": "Tokens at the head of every prompt that are the same (system prompt).",

@@ -1,194 +1,128 @@
-"""Pydantic's errors in our words: one a place, unions reported once, unknown keys with what was probably meant."""
+"""Pydantic's errors in our words, each on its line, unknown keys with what was probably meant."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from pydantic import BaseModel
+from deployc.diagnostics import Diagnostic
+from deployc.source.tree import Path
+from deployc.spec import faults
+from deployc.spec.faults import Wrong, expected, fault, said
+from deployc.spec.keys import ELSEWHERE, known_keys, leaves
+from deployc.spec.written import Written
 
-from deployc.diagnostics import Diagnostic, Span, error
-from deployc.spec.deploy import Deploy, Path
-from deployc.spec.keys import ELSEWHERE
-
-_TYPES = {
-    "int": "a whole number",
-    "float": "a number",
-    "string": "text",
-    "bool": "true or false",
-    "list": "a list",
-    "dict": "a map",
-    "model": "a map",
-    "decimal": "a number",
-}
+_EXAMPLES = {"model": "{source: ./model}", "hardware": "{gpu: rtx-4090}", "engine": "{name: vllm, version: 0.33.0}",
+             "workload": "{input_tokens: 1500, output_tokens: 256, concurrency: 8}", "version": "1",
+             "name": "domain-qa", "source": "./model", "gpu": "rtx-4090", "input_tokens": "1500",
+             "output_tokens": "256", "memory": "24GiB", "bandwidth": "1008GB/s", "mean": "1500", "p95": "4000",
+             "reason": "why it is acceptable", "code": "DC402", "factor": "4", "rope": "yarn"}  # fmt: skip
 MOST = 100
 """Mistakes shown at once: more of them is a file of another kind, and looking for what was meant takes time."""
-_RANGES = ("greater_than", "less_than", "too_short", "too_long", "finite_number", "string_too")
+_YES, _NO = ("yes", "y", "on"), ("no", "n", "off")
 
 
-def mistakes(
-    errors: Sequence[Any], values: Mapping[str, Any], spans: Mapping[Path, Span], keys: Mapping[Path, Span]
-) -> list[Diagnostic]:
-    """Diagnostics for `ValidationError.errors()`, in the order of the file."""
-    places: dict[Path, list[Any]] = {}
-    for problem in errors:
-        places.setdefault(located(problem, values), []).append(problem)
-    outer = {path[:end] for path in places for end in range(len(path))}
-    for path in list(places):  # `{mean: x}` is wrong inside, not because it is no number
-        if path in outer and all(_is_type(p) for p in places[path]):
-            del places[path]
-    shown = list(places.items())[:MOST]
-    found = [_diagnostic(path, problems, spans, keys) for path, problems in shown]
-    found.sort(key=lambda d: (d.at.file, d.at.line, d.at.column) if d.at else ("", 0, 0))
-    if len(places) > MOST:
-        found.append(_more(len(places) - MOST, _at(list(places)[MOST], spans)))
-    return found
+def mistakes(problems: Sequence[Any], written: Written, hidden: list[Path]) -> Iterator[Diagnostic]:
+    """Diagnostics for `ValidationError.errors()`; nothing is said of the values at `hidden` paths."""
+    for problem in problems[:MOST]:
+        path = located(problem, written)
+        if path not in hidden:
+            yield _mistake(problem, path, written)
+    if len(problems) > MOST:
+        at = written.at_key(*located(problems[MOST], written))
+        yield fault(faults.MORE, f"There are {len(problems) - MOST:,} more.", "correct those above first", at)
 
 
-def located(problem: Any, values: Mapping[str, Any]) -> Path:
-    """The error's location in the user's data: pydantic also lists the members of unions it tried."""
-    node: Any = values
+def located(problem: Any, written: Written) -> Path:
+    """The error's place in the user's file: pydantic's also counts the item of a list that was not written as one."""
     path: list[str | int] = []
-    loc = problem["loc"]
-    for index, part in enumerate(loc):
-        inside = part in node if isinstance(node, dict) else isinstance(node, list) and part in range(len(node))
-        if inside:
-            node = node[part]
-        elif not (problem["type"] == "missing" and index == len(loc) - 1):
-            continue
-        path.append(part)
+    for part in problem["loc"]:
+        inside = written.get(*path)
+        if isinstance(inside, list) if isinstance(part, int) else part != "[key]":
+            path.append(part)
     return tuple(path)
 
 
-def _is_type(problem: Any) -> bool:
-    return str(problem["type"]).endswith(("_type", "_from_float", "_parsing", "literal_error", "value_error"))
-
-
-def _at(path: Path, spans: Mapping[Path, Span]) -> Span | None:
-    for end in range(len(path), -1, -1):
-        if path[:end] in spans:
-            return spans[path[:end]]
-    return None
-
-
-def _diagnostic(path: Path, problems: list[Any], spans: Mapping[Path, Span], keys: Mapping[Path, Span]) -> Diagnostic:
-    kind, name = str(problems[0]["type"]), _dotted(path)
-    at = _at(path, spans)
+def _mistake(problem: Any, path: Path, written: Written) -> Diagnostic:
+    kind, value = str(problem["type"]), problem["input"]
+    dotted = ".".join(map(str, path))
     if kind == "missing":
-        return error("DC150", "a required key is missing", f"{name} is not given.", f"add {path[-1]}: …", at)
+        fix = f"add {path[-1]}: {_EXAMPLES.get(str(path[-1]), '…')}"
+        around = written.at(*path[:-1]) if len(path) > 1 and isinstance(path[-2], int) else written.at_key(*path[:-1])
+        return fault(faults.MISSING, f"`{dotted}` is not given.", fix, around)
     if kind == "extra_forbidden":
-        return _unknown_key(path, keys.get(path, at), at)
-    value = problems[0]["input"]
-    quantities = [p for p in problems if p["type"] == "value_error"]
-    if quantities:
-        said = str(quantities[-1]["ctx"]["error"])
-        also = _or_words(problems)
-        return error(
-            "DC153",
-            "a quantity cannot be read",
-            f"{name}: {said}.",
-            "write the value with its unit" + (f", or {also}" if also else ""),
-            at,
-        )
-    if kind == "string_pattern_mismatch":
-        return error(
-            "DC155",
-            "a name is not a DNS label",
-            f"{name}: {value!r} must be 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit.",
-            "rename it, e.g. domain-qa",
-            at,
-        )
-    literals = [word for p in problems if p["type"] == "literal_error" for word in _expected(p)]
-    wanted = list(dict.fromkeys(_TYPES[p["type"].split("_")[0]] for p in problems if p["type"].split("_")[0] in _TYPES))
-    if any(str(p["type"]).startswith(_RANGES) for p in problems):
-        said = str(next(p for p in problems if str(p["type"]).startswith(_RANGES))["msg"])
-        said = said.replace("Input should be", "must be").replace("String should", "it should")
-        return error("DC154", "a value is out of range", f"{name}: {value!r} {said}.", "correct the value", at)
-    if literals and (isinstance(value, str) or not wanted):
-        return _not_allowed(name, value, literals, wanted, at)
-    wanted += [repr(word) for word in literals]
-    return error(
-        "DC152",
-        "a value has the wrong type",
-        f"{name} takes {' or '.join(wanted) or problems[0]['msg']}, not {_said(value)}.",
-        _retyped(value, wanted),
-        at,
+        return _unknown_key(path, written)
+    at_key = problem["loc"][-1] == "[key]"
+    wrong = _wrong(kind, value, problem.get("ctx", {}), path)
+    at = written.at_key(*path) if at_key else written.at(*path)
+    return fault(wrong.kind, f"`{dotted or 'the file'}`: {wrong.detail}.", wrong.fix, at)
+
+
+def _wrong(kind: str, value: Any, context: dict[str, Any], path: Path) -> Wrong:
+    """What pydantic calls by one of its types, as one of ours."""
+    if isinstance(wrong := context.get("error"), Wrong):
+        return wrong
+    if kind == "literal_error":
+        return _not_allowed(value, str(context["expected"]).replace(" or ", ", "))
+    if kind.startswith("bool"):
+        word = value.lower() if isinstance(value, str) else ""
+        fix = "write true" if word in (*_YES, "true") else "write false" if word in (*_NO, "false") else ""
+        return expected("true or false", value, fix)
+    if kind == "list_type":
+        fix = f"write [{value}]" if isinstance(value, str | int) else "begin each item with `- `"
+        return expected("a list", value, fix if value is not None else _empty("items"))
+    return expected("a map", value, _empty("keys") if value is None else _inner(path))
+
+
+def _empty(what: str) -> str:
+    return f"write its {what} below it, or remove the key"
+
+
+def _inner(path: Path) -> str:
+    known = known_keys(path)
+    return (
+        f"write {known[0]}: and the like below it; known here: {', '.join(known)}"
+        if known
+        else "write key: value below it"
     )
 
 
-def _more(number: int, at: Span | None) -> Diagnostic:
-    detail = f"{number:,} more than the {MOST} shown; the first of them is here."
-    return error("DC172", "there are more mistakes of this kind", detail, "mend those shown first", at)
-
-
-def _expected(problem: Any) -> list[str]:
-    text = str(problem["ctx"]["expected"]).replace(" or ", ", ")
-    return [word.strip().strip("'") for word in text.split(",")]
-
-
-def _or_words(problems: list[Any]) -> str:
-    return " or ".join(dict.fromkeys(word for p in problems if p["type"] == "literal_error" for word in _expected(p)))
-
-
-def _not_allowed(name: str, value: Any, literals: list[str], wanted: list[str], at: Span | None) -> Diagnostic:
-    allowed = ", ".join([*dict.fromkeys(literals), *wanted])
-    close = get_close_matches(str(value).lower(), literals, 1, 0.6)
-    fix = f"did you mean {close[0]}?" if close else f"choose one of: {allowed}"
-    return error("DC156", "a value is not one of those allowed", f"{name}: {value!r} is not one of {allowed}.", fix, at)
-
-
-def _unknown_key(path: Path, at: Span | None, value_at: Span | None) -> Diagnostic:
-    key, parent = str(path[-1]), _dotted(path[:-1])
-    place = ELSEWHERE.get(key.lower().replace("-", "_").lstrip("_"))
-    known = _known_keys(path[:-1])
-    close = get_close_matches(key.lower().replace("-", "_"), known, 1, 0.6)
-    if close:
-        fix = f"did you mean {close[0]}?"
-    elif place and place != _dotted(path):
-        fix = f"it belongs to {place}"
+def _not_allowed(value: Any, listed: str) -> Wrong:
+    allowed = [word.strip().strip("'") for word in listed.split(",")]
+    shown = ", ".join(allowed)
+    plain = str(value).strip().lower().replace("_", "-")
+    begun = [word for word in allowed if plain and word.startswith(plain)]
+    close = get_close_matches(plain, allowed, 1, 0.6) or get_close_matches(
+        plain, [a.replace("-", "") for a in allowed], 1
+    )
+    meant = next((word for word in allowed if close and word.replace("-", "") == close[0].replace("-", "")), None)
+    quoted = isinstance(value, str) and value in allowed and value.isdigit()
+    if quoted:
+        fix = f"write {value} without quotes"
+    elif begun or meant:
+        fix = f"did you mean {' or '.join(begun) or meant}?"
     else:
-        fix = "remove it" + (f"; known here: {', '.join(known)}" if known else "") + ("" if parent else "; x-… is free")
-    where = f" in {parent}" if parent else ""
-    return error("DC151", "an unknown key", f"{key!r} is not a key{where}.", fix, at or value_at)
+        fix = f"write {'one of ' if len(allowed) > 1 else ''}{shown}"
+    return Wrong(faults.CHOICE, f"{said(value)} is not {'one of ' if len(allowed) > 1 else ''}{shown}", fix)
 
 
-def _known_keys(path: Path) -> list[str]:
-    """The keys of the section at a path, read from the models."""
-    model: Any = Deploy
-    for part in path:
-        if isinstance(part, int):
-            continue
-        field = getattr(model, "model_fields", {}).get(part)
-        model = next(iter(_models(field.annotation)), None) if field else None
-        if model is None:
-            return []
-    return list(model.model_fields)
-
-
-def _models(annotation: Any) -> list[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for inner in getattr(annotation, "__args__", ()) for model in _models(inner)]
-
-
-def _dotted(path: Path) -> str:
-    return ".".join(map(str, path)) or "the file"
-
-
-def _said(value: Any) -> str:
-    if value is None:
-        return "nothing (null)"
-    if isinstance(value, bool):
-        return f"{str(value).lower()} (true or false)"
-    kind = {dict: "a map", list: "a list", str: "the text", int: "the number", float: "the number"}[type(value)]
-    return kind if isinstance(value, dict | list) else f"{kind} {str(value)[:60]!r}"
-
-
-def _retyped(value: Any, wanted: list[str]) -> str:
-    number = isinstance(value, str) and value.strip().lstrip("-").replace(".", "", 1).isdigit()
-    if number and "a whole number" in wanted:
-        return "write it without quotes"
-    if "text" in wanted and isinstance(value, bool | int | float):
-        return "write it in quotes"
-    return "correct the value"
+def _unknown_key(path: Path, written: Written) -> Diagnostic:
+    key, section = str(path[-1]), ".".join(str(part) for part in path[:-1])
+    plain = key.lower().lstrip("-").replace("-", "_")
+    known = known_keys(path[:-1])
+    near = get_close_matches(plain, known, 1, 0.75)
+    places = [ELSEWHERE[plain]] if plain in ELSEWHERE else leaves().get(plain, [])
+    places = [place for place in places if place != f"{section}.{near[0] if near else ''}".lstrip(".")]
+    if near:
+        fix = f"did you mean {near[0]}?"
+    elif places:
+        fix = f"it belongs to {' or '.join(places[:3])}"
+    elif far := get_close_matches(plain, known, 1, 0.55):
+        fix = f"did you mean {far[0]}?"
+    elif path[0] == "engine" and len(path) == 2:
+        fix = f"a flag of the engine goes under engine.args, as {plain.replace('_', '-')}"
+    else:
+        fix = f"remove it; known here: {', '.join(known)}" + ("" if section else "; keys that begin with x- are free")
+    where = f" of `{section}`" if section else ""
+    return fault(faults.UNKNOWN, f"`{key}` is not a key{where}.", fix, written.at_key(*path))

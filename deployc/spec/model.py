@@ -1,67 +1,39 @@
 """deploy.yaml as pydantic models: what the model, adapter, hardware and workload sections may say."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic_core import CoreSchema, core_schema
+from pydantic import Field
 
 from deployc import units
+from deployc.spec import values
+from deployc.spec.section import OneOrMany, OrShort, Read, Section
 
-
-@dataclass(frozen=True, slots=True)
-class Quantity:
-    """A value with a unit: parsed by one of `units`, which raises ValueError; a number or text in the JSON Schema.
-
-    A plain function in the schema itself: pydantic's BeforeValidator inspects the function's signature at each field.
-    """
-
-    parse: Callable[[Any], float]
-    example: str
-
-    def __get_pydantic_core_schema__(self, _source: Any, _handler: Any) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self.parse)
-
-    def __get_pydantic_json_schema__(self, _schema: CoreSchema, _handler: Any) -> dict[str, Any]:
-        return {"anyOf": [{"type": "number"}, {"type": "string"}], "examples": [self.example]}
-
-
-Bytes = Annotated[int, Quantity(units.parse_bytes, "24GiB")]
-Seconds = Annotated[float, Quantity(units.parse_seconds, "800ms")]
-Fraction = Annotated[float, Quantity(units.parse_fraction, "3%")]
-Rate = Annotated[float, Quantity(units.parse_rate, "8/s")]
-Bandwidth = Annotated[float, Quantity(units.parse_bandwidth, "1008GB/s")]
-Flops = Annotated[float, Quantity(units.parse_flops, "165TFLOPS")]
-LARGEST = 2**31 - 1
-Positive = Annotated[int, Field(ge=1, le=LARGEST)]
-
-
-class Section(BaseModel):
-    """Unknown keys are errors; values are taken as written, never coerced between types.
-
-    Validators are built at the first use, once, as part of the whole Deploy: building one a section costs 80 ms.
-    """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
-
-
-SILENT: Any = Field(default_factory=dict, validate_default=True)
-"""Default of a section that the file does not mention: the section of an empty map."""
+Bytes = Annotated[int, values.quantity(values.size, "a size", "24GiB", bare=True)]
+Seconds = Annotated[float, values.quantity(units.parse_seconds, "a duration", "800ms", positive=True)]
+Rate = Annotated[float, values.quantity(units.parse_rate, "a rate", "8/s", positive=True, bare=True)]
+Bandwidth = Annotated[float, values.quantity(units.parse_bandwidth, "a bandwidth", "1008GB/s")]
+Flops = Annotated[float, values.quantity(units.parse_flops, "a compute rate", "165TFLOPS")]
+Positive = Annotated[int, values.whole(1)]
+Text = Annotated[str, Read(values.string, {"type": "string", "minLength": 1})]
+Name = Annotated[str, Read(values.string, {"type": "string", "pattern": r"""^[^\s"'\\-][^\s"'\\]*$"""})]
+Device = Annotated[
+    int | str,
+    Read(values.device, {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": "^(GPU|MIG)-"}]}),
+]
 
 
 class Context(Section):
     """Longer context than the model's own positions, by scaling its rotary embedding."""
 
     rope: Literal["yarn"]
-    factor: Annotated[float, Field(gt=1)]
+    factor: Annotated[float, values.number(above=1)]
 
 
 class Model(Section):
-    source: str
+    source: Text
     hub: Literal["huggingface", "modelscope"] = "huggingface"
-    endpoint: str | None = None
-    revision: str | None = None
+    endpoint: Annotated[str, Read(values.string, {"type": "string", "pattern": "^https?://"})] | None = None
+    revision: Name | None = None
     dtype: Literal["auto", "bfloat16", "float16"] = "auto"
     trust_remote_code: bool = False
     context: Context | None = None
@@ -69,11 +41,11 @@ class Model(Section):
 
 
 class Adapter(Section):
-    name: str
-    source: str
-    revision: str | None = None
+    name: Name
+    source: Text
+    revision: Name | None = None
     mode: Literal["merge", "serve"] | None = None
-    weight: float = 1.0
+    weight: Annotated[float, values.number()] = 1.0
 
 
 class Quantization(Section):
@@ -82,7 +54,7 @@ class Quantization(Section):
     ] = "none"
     group_size: Literal["auto", 32, 64, 128] = "auto"
     kv_cache: Literal["auto", "fp8"] = "auto"
-    ignore: list[str] = Field(default_factory=lambda: ["lm_head"])
+    ignore: list[Text] = Field(default_factory=lambda: ["lm_head"])
     calibration: dict[str, Any] | None = None
     quality: dict[str, Any] | None = None
 
@@ -98,24 +70,29 @@ class CustomGpu(Section):
 
     memory: Bytes
     bandwidth: Bandwidth
-    compute_capability: str | float | None = None
+    compute_capability: (
+        Annotated[str | float, Read(values.capability, {"type": ["string", "number"], "examples": [8.9]})] | None
+    ) = None
     flops: GpuFlops | None = None
     interconnect: Literal["nvlink", "pcie"] | None = None
 
 
+Gpu = Annotated[str | CustomGpu, OrShort(CustomGpu, Read(values.gpu, {"type": "string", "minLength": 1}))]
+
+
 class Hardware(Section):
-    gpu: str | CustomGpu | list[str | CustomGpu]
+    gpu: Annotated[str | CustomGpu | list[str | CustomGpu], OneOrMany(Gpu)]
     count: Positive = 1
-    devices: list[int | str] | None = None
+    devices: list[Device] | None = None
     nodes: Positive = 1
     interconnect: Literal["auto", "nvlink", "pcie"] = "auto"
-    driver: str | None = None
+    driver: Text | None = None
     reserved_memory: Bytes = 0
     cpus: Positive | None = None
     host_memory: Bytes | None = None
     host: Literal["auto", "linux", "wsl2"] = "auto"
     display: bool = False
-    price: float | None = None
+    price: Annotated[float, values.number(above=0)] | None = None
 
 
 class Spread(Section):
@@ -125,12 +102,15 @@ class Spread(Section):
     p95: Positive
 
 
+Tokens = Annotated[int | Spread, OrShort(Spread, values.whole(1))]
+
+
 class Workload(Section):
-    input_tokens: Positive | Spread
-    output_tokens: Positive | Spread
+    input_tokens: Tokens
+    output_tokens: Tokens
     concurrency: Positive | None = None
     request_rate: Rate | None = None
-    shared_prefix_tokens: Annotated[int, Field(ge=0, le=LARGEST)] = 0
+    shared_prefix_tokens: Annotated[int, values.whole(0)] = 0
     max_context: Positive | None = None
 
 

@@ -4,17 +4,28 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from deployc.spec.model import SILENT, Bytes, Fraction, Positive, Seconds, Section
+from deployc import units
+from deployc.spec import values
+from deployc.spec.model import Bytes, Name, Positive, Text
+from deployc.spec.section import SILENT, Read, Section
 
-Port = Annotated[int, Field(ge=1, le=65535)]
+Port = Annotated[int, values.whole(1, 65535)]
+Variable = Annotated[str, Read(values.string, {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"})]
+Setting = Annotated[str, Read(values.string, {"type": "string"})]
+CountOrAuto = Annotated[int | Literal["auto"], values.auto_or(values.whole(1))]
+SecondsOrAuto = Annotated[
+    float | Literal["auto"], values.auto_or(values.quantity(units.parse_seconds, "a duration", "90s", positive=True))
+]
+Version = Annotated[str, Read(values.release, {"type": "string", "pattern": r"^[0-9]+\.[0-9]+\.[0-9]+"})]
+Address = Annotated[str, Read(values.string, {"type": "string", "minLength": 1, "examples": ["127.0.0.1"]})]
 
 
 class Parallel(Section):
-    tensor: Positive | Literal["auto"] = "auto"
+    tensor: CountOrAuto = "auto"
     pipeline: Positive = 1
     data: Positive = 1
     expert: bool = False
-    replicas: Positive | Literal["auto"] = "auto"
+    replicas: CountOrAuto = "auto"
 
 
 class Offload(Section):
@@ -24,63 +35,65 @@ class Offload(Section):
 
 class Engine(Section):
     name: Literal["vllm"] = "vllm"
-    version: str
-    image: str | None = None
-    python: str = "auto"
+    version: Version
+    image: Name | None = None
+    python: Text = "auto"
     parallel: Parallel = SILENT
-    gpu_memory_utilization: Fraction | Literal["auto"] = "auto"
+    gpu_memory_utilization: Annotated[
+        float | Literal["auto"], values.auto_or(values.quantity(values.share, "a share", "90%", bare=True))
+    ] = "auto"
     offload: Offload = SILENT
     speculative: dict[str, Any] | None = None
-    env: dict[str, str] = Field(default_factory=dict)
+    env: dict[Variable, Setting] = Field(default_factory=dict)
     args: dict[str, Any] = Field(default_factory=dict)
 
 
 class Api(Section):
-    served_model_name: list[str] = Field(default_factory=list)
-    chat_template: str | None = None
-    tool_call_parser: str | None = None
-    reasoning_parser: str | None = None
+    served_model_name: list[Name] = Field(default_factory=list)
+    chat_template: Text | None = None
+    tool_call_parser: Name | None = None
+    reasoning_parser: Name | None = None
     generation: dict[str, Any] = Field(default_factory=dict)
-    servers: Positive | Literal["auto"] = "auto"
+    servers: CountOrAuto = "auto"
 
 
 class Build(Section):
-    python: str = "auto"
-    store: str = "auto"
+    python: Text = "auto"
+    store: Text = "auto"
 
 
 class SecretRef(Section):
     """Where a secret is read when it is needed; exactly one of the two. Never a literal."""
 
-    env: str | None = None
-    file: str | None = None
+    env: Variable | None = None
+    file: Text | None = None
 
 
 class Target(Section):
     kind: Literal["process", "docker", "compose", "systemd", "kubernetes"] = "docker"
-    docker_host: str | None = None
-    bind: str = "127.0.0.1"
+    docker_host: Text | None = None
+    bind: Address = "127.0.0.1"
     port: Port = 8000
     api_key: SecretRef | None = None
     hub_token: SecretRef | None = None
     image_mode: Literal["mount", "bake"] = "mount"
-    state: str = "auto"
-    volumes: list[str] = Field(default_factory=list)
-    networks: list[str] = Field(default_factory=list)
-    labels: dict[str, str] = Field(default_factory=dict)
-    extra_hosts: list[str] = Field(default_factory=list)
-    http_proxy: str = "inherit"
+    state: Text = "auto"
+    volumes: list[Text] = Field(default_factory=list)
+    networks: list[Name] = Field(default_factory=list)
+    labels: dict[Name, Setting] = Field(default_factory=dict)
+    extra_hosts: list[Name] = Field(default_factory=list)
+    http_proxy: Text = "inherit"
 
 
 class Rollout(Section):
     strategy: Literal["auto", "side-by-side", "stop-first"] = "auto"
     edge: Literal["auto", "haproxy", "none"] = "auto"
-    drain_timeout: Seconds | Literal["auto"] = "auto"
-    health_timeout: Seconds | Literal["auto"] = "auto"
-    golden: str | None = None
+    drain_timeout: SecondsOrAuto = "auto"
+    health_timeout: SecondsOrAuto = "auto"
+    golden: Text | None = None
     keep: Positive = 5
 
 
 class Accept(Section):
-    code: str
-    reason: Annotated[str, Field(min_length=1)]
+    code: Annotated[str, Read(values.string, {"type": "string", "pattern": "^DC[0-9]{3}$"})]
+    reason: Text

@@ -1,65 +1,56 @@
-"""Keys of the contract that no stage uses yet: refused where they differ from the default, never ignored."""
+"""Keys of the contract that no stage uses yet: refused where they say something, never ignored."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from deployc.diagnostics import Diagnostic, error
-from deployc.spec.deploy import Deploy
+from deployc.diagnostics import Diagnostic
+from deployc.spec import faults
+from deployc.spec.faults import fault, said
+from deployc.spec.written import Written
 
-NOT_YET: dict[str, tuple[Any, ...]] = {
-    "quantization.group_size": ("auto",),
-    "quantization.calibration": (None,),
-    "quantization.quality": (None,),
-    "quantization.weights": ("none", "auto", "int8", "checkpoint"),
-    "hardware.nodes": (1,),
-    "hardware.driver": (None,),
-    "hardware.cpus": (None,),
-    "hardware.host": ("auto", "linux"),
-    "hardware.display": (False,),
-    "hardware.price": (None,),
-    "engine.parallel.pipeline": (1,),
-    "engine.parallel.data": (1,),
-    "engine.parallel.expert": (False,),
-    "engine.offload.weights": (0,),
-    "engine.offload.kv": (0,),
-    "engine.speculative": (None,),
-    "target.kind": ("process", "docker", "compose", "systemd"),
-    "target.docker_host": (None,),
-    "target.volumes": ([],),
-    "target.networks": ([],),
-    "target.labels": ({},),
-    "target.extra_hosts": ([],),
-    "target.http_proxy": ("inherit",),
-    "rollout.strategy": ("auto", "stop-first"),
-    "rollout.edge": ("auto", "none"),
-    "rollout.golden": (None,),
+_ZERO = (0, "0", "0B", "0GiB")
+NOT_YET: dict[str, tuple[tuple[Any, ...], str]] = {
+    "quantization.weights": (("none", "auto", "int8", "checkpoint"), "no artifact of this format is made"),
+    "quantization.group_size": (("auto",), "it is of int4 formats, none of which is made"),
+    "quantization.calibration": ((None,), "int8 is dynamic and needs no data"),
+    "quantization.quality": ((None,), "the loss of quality is not measured"),
+    "hardware.nodes": ((1,), "one machine is planned for"),
+    "hardware.driver": ((None,), "the image is not chosen by the driver"),
+    "hardware.cpus": ((None,), "host cores are not in the cost model"),
+    "hardware.host": (("auto", "linux"), "what WSL2 holds of a card is not in the cost model"),
+    "hardware.display": ((False,), "what a screen holds of a card is not in the cost model; use reserved_memory"),
+    "hardware.price": ((None,), "no money is counted"),
+    "engine.parallel.pipeline": ((1,), "layers are not spread over cards"),
+    "engine.parallel.data": ((1,), "use replicas"),
+    "engine.parallel.expert": ((False,), "experts are not spread over cards"),
+    "engine.offload.weights": (_ZERO, "offloading is not in the cost model"),
+    "engine.offload.kv": (_ZERO, "offloading is not in the cost model"),
+    "engine.speculative": ((None,), "speculative decoding is not in the cost model"),
+    "target.kind": (("process", "docker", "compose", "systemd"), "no manifests for it are made"),
+    "target.docker_host": ((None,), "the environment's Docker engine is used"),
+    "target.volumes": (([],), "no further volumes are mounted"),
+    "target.networks": (([],), "no further networks are joined"),
+    "target.labels": (({},), "no further labels are set"),
+    "target.extra_hosts": (([],), "no further hosts are set"),
+    "target.http_proxy": (("inherit",), "the environment's proxy is used"),
+    "rollout.strategy": (("auto", "stop-first"), "the old engine is stopped before the new one starts"),
+    "rollout.edge": (("auto", "none"), "nothing stands before the engine"),
+    "rollout.golden": ((None,), "no answers are kept"),
 }
-"""Key -> the values that are supported today."""
+"""Key -> the values that change nothing or are supported today, and why others are refused."""
 
 
-def unsupported(deploy: Deploy) -> list[Diagnostic]:
+def unsupported(written: Written) -> Iterator[Diagnostic]:
     """DC170 for every key or value of the contract that this version would otherwise ignore."""
-    found = []
-    for dotted, supported in NOT_YET.items():
-        value: Any = deploy
-        for part in dotted.split("."):
-            value = getattr(value, part)
-        if value not in supported:
-            shown = ", ".join(str(one) for one in supported if one not in (None, [], {}))
-            fix = f"use one of: {shown}" if len(supported) > 1 else "remove the key"
-            found.append(
-                error(
-                    "DC170",
-                    "not supported yet",
-                    f"{dotted}{_shown(value)} has no effect in this version.",
-                    fix,
-                    deploy.at(dotted),
-                )
-            )
-    return found
-
-
-def _shown(value: Any) -> str:
-    """A single value; the content of lists and maps stands in the file, and may hold what nobody should repeat."""
-    return f": {value!r}" if isinstance(value, str | int | float) else ""
+    for dotted, (supported, why) in NOT_YET.items():
+        path = tuple(dotted.split("."))
+        value = written.get(*path)
+        if path not in written.spans or value is None or value in supported:
+            continue
+        shown = ", ".join(str(one) for one in supported if one not in (None, [], {}))
+        fix = f"write one of {shown}" if len(supported) > 1 and supported is not _ZERO else "remove the key"
+        yield fault(
+            faults.NOT_YET, f"`{dotted}` has {said(value)}, which nothing would heed: {why}.", fix, written.at(*path)
+        )

@@ -75,7 +75,7 @@ def test_what_is_no_secret_passes(tmp_path: Path, rest: tuple[str, str, str]) ->
     file = tmp_path / "deploy.yaml"
     file.write_text(BASE % rest)
     analysis = pipeline.shape(file, {})
-    assert [(d.code, d.detail) for d in analysis.report] == []
+    assert [(d.code, d.detail) for d in analysis.report.errors] == []
 
 
 def test_the_rest_of_the_line_is_still_shown(tmp_path: Path) -> None:
