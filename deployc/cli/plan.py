@@ -24,21 +24,18 @@ def command(
 ) -> int:
     """Say what a deploy.yaml costs and does, before it runs. Example: deployc plan --offline"""
     from deployc import pipeline
+    from deployc.cli.target import ACTS_ON, observe
     from deployc.views.json_text import json_text
 
     analysis = pipeline.compile(file, offline=offline)
-    if offline or no_target:
-        made = pipeline.plan_of(analysis)
-    else:
-        from deployc.cli.target import observe
-
-        made = pipeline.plan_of(analysis, observe)
+    made = pipeline.plan_of(analysis, None if offline or no_target else observe)
     if output is not None:
         show.written(output, json_text(made.document))
     if json:
         show.json(made.document)
     else:
-        show.plan(made.document, analysis.report, file=str(file), no_color=no_color)
+        applies = analysis.deploy is not None and analysis.deploy.target.kind == ACTS_ON
+        show.plan(made.document, analysis.report, file=str(file), applies=applies, no_color=no_color)
     if analysis.exit_code == ExitCode.OK and detailed_exitcode and made.changes:
         return ExitCode.CHANGES
     return analysis.exit_code

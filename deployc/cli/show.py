@@ -34,12 +34,12 @@ def report(diagnostics: Report, *, stream: TextIO | None = None, no_color: bool 
         stream.write(shown.rstrip("\n") + "\n")
 
 
-def plan(document: Mapping[str, Any], diagnostics: Report, *, file: str, no_color: bool = False) -> None:
+def plan(document: Mapping[str, Any], diagnostics: Report, *, file: str, applies: bool, no_color: bool = False) -> None:
     """Print a plan for people."""
     from deployc.views.text import plan as view
 
     out = sys.stdout
-    text(view(document, diagnostics, color=color(out, no_color), width=width(out), file=file))
+    text(view(document, diagnostics, color=color(out, no_color), width=width(out), file=file, applies=applies))
 
 
 def written(path: Path, content: str) -> None:

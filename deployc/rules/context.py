@@ -22,7 +22,7 @@ def beyond_positions(case: Case) -> Iterator[Diagnostic]:
         "the context is longer than the model's positions",
         f"{units.show_count(length)} tokens are asked for; the model was made for {units.show_count(limit)}, "
         "and the engine does not start.",
-        f"set max_context to {limit}, or scale the positions: model.context: {{rope: yarn, factor: {factor}}} "
+        f"set workload.max_context to {limit}, or scale the positions: model.context: {{rope: yarn, factor: {factor}}} "
         "(short prompts lose a little quality by it)",
         case.at("max-model-len", "workload.max_context"),
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from math import isfinite
 
 from deployc import units
+from deployc.cost.capability import INT8_BEFORE, INT8_SINCE
 from deployc.diagnostics import Diagnostic, Severity, error, warning
 from deployc.rules.case import Case
 from deployc.spec.deploy import Deploy
@@ -77,7 +78,10 @@ def _verdict(name: str, limit: float, predicted: Figure) -> Verdict:
 def _fix(case: Case, name: str) -> str:
     bound = case.prediction.bound_by
     if name == "tpot_p95" or bound == "memory-bandwidth":
-        smaller = "" if case.choices.weights.value == "int8" else "quantization.weights: int8 (half the bytes a step), "
+        capability = case.facts.smallest.compute_capability
+        possible = capability is None or INT8_SINCE <= capability < INT8_BEFORE
+        int8 = "quantization.weights: int8 (half the bytes a step), "
+        smaller = int8 if possible and case.choices.weights.value == "none" else ""
         return f"{smaller}fewer requests in flight, or a card with more bandwidth"
     if bound == "kv-capacity":
         return "quantization.kv_cache: fp8, a higher max_num_seqs, or more cards"

@@ -30,12 +30,19 @@ def sentence(document: Mapping[str, Any]) -> str:
     weights, budget, kept = (memory[key]["value"] for key in ("weights", "budget", "kv_cache"))
     if not _on_gpu(document):
         return _on_host(document)
+    each = " of each" if document["hardware"]["tensor_parallel_size"] > 1 else ""
     other = f"what else it needs {show_bytes(budget - weights - kept)}"
-    bill = f"Of the {show_bytes(budget)} that the engine may take, weights take {show_bytes(weights)} and {other}"
+    bill = f"Of the {show_bytes(budget)} that the engine may take{each}, weights take {show_bytes(weights)} and {other}"
     if kept <= 0:
-        return f"{_what(document)} does not fit {_where(document)}. {bill}: {show_bytes(-kept)} too much."
+        fits = "probably does not fit" if starts(document) else "does not fit"
+        return f"{_what(document)} {fits} {_where(document)}. {bill}: {show_bytes(-kept)} too much."
     fits = "fits" if memory["kv_cache"]["low"] > 0 else "may just fit"
     return f"{_what(document)} {fits} {_where(document)}. {bill}; {show_bytes(kept)} are left: {_tokens(document)}."
+
+
+def starts(document: Mapping[str, Any]) -> bool:
+    """Whether the engine may start at all: only then are there speeds to show."""
+    return bool(document["prediction"]["memory"]["kv_cache"]["high"] > 0)
 
 
 def _on_host(document: Mapping[str, Any]) -> str:
@@ -52,8 +59,9 @@ def _on_host(document: Mapping[str, Any]) -> str:
 
 def _tokens(document: Mapping[str, Any]) -> str:
     figures = document["prediction"]
-    per_token = show_bytes(figures["kv_bytes_per_token"]["value"])
-    return f"{show_count(figures['kv_cache_tokens']['value'])} KV tokens at {per_token} each{_longest(document)}"
+    cards, bytes_of = document["hardware"]["tensor_parallel_size"], figures["kv_bytes_per_token"]["value"]
+    per_token = f"{show_bytes(bytes_of / cards)} {'each' if cards == 1 else 'a card'}"
+    return f"{show_count(figures['kv_cache_tokens']['value'])} KV tokens at {per_token}{_longest(document)}"
 
 
 def bar(memory: Mapping[str, Any], columns: int, color: bool) -> str:
@@ -84,7 +92,7 @@ def _in_order(memory: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
 
 def bill(memory: Mapping[str, Any], columns: int, color: bool) -> list[str]:
     """One row for each part that takes anything; then the budget and all of the card."""
-    rows = [(mark, style, name, memory[key]) for key, name, mark, style in _in_order(memory)]
+    rows = [(mark, style, *_missing(name, memory[key])) for key, name, mark, style in _in_order(memory)]
     rows += [(BUDGET, "doubt", "budget", memory["budget"]), ("│", "dim", "all of it", memory["total"])]
     return [
         line
@@ -94,13 +102,21 @@ def bill(memory: Mapping[str, Any], columns: int, color: bool) -> list[str]:
     ]
 
 
+def _missing(name: str, figure: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """What there is too little of, by how much: a negative size is none."""
+    if figure["value"] >= 0:
+        return name, figure
+    turned = {"value": -figure["value"], "low": -figure["high"], "high": -figure["low"], "basis": figure["basis"]}
+    return f"missing for {name}", turned
+
+
 def row(mark: str, name: str, figure: Mapping[str, Any], show: words.Show, columns: int) -> list[str]:
     """Mark, name, value, band and basis in columns; one after the other where the line is narrow."""
     if columns < WIDE:
         head, *more = wrap(f"{name}: {words.with_band(figure, show)}", columns - 4, rest="  ")
         return [f"  {mark}{head}", *(f"    {line}" for line in more)]
     named = pad(name, 26 if mark else 28)
-    cells = f"{pad(words.value(figure, show), 11)}{pad(words.band(figure, show), 21)}"
+    cells = f"{pad(words.value(figure, show), 11)}{pad(words.band(figure, show), 20)} "
     return [f"  {mark}{named}{cells}{figure['basis']}"]
 
 
@@ -132,8 +148,10 @@ def _where(document: Mapping[str, Any]) -> str:
     if not _on_gpu(document):
         return f"in this host's {show_bytes(total)}"
     size = hardware["tensor_parallel_size"]
-    card = f"{words.card_class(total)} ({hardware['gpus'][0]}, {show_bytes(total)} as CUDA shows it)"
-    return f"on {card}" if size == 1 else f"on {size} cards of {card}, each"
+    kinds = list(dict.fromkeys(hardware["gpus"]))
+    named = kinds[0] if len(kinds) == 1 else f"the smallest of {', '.join(kinds)}"
+    cards = f"{size} cards of {words.card_class(total)} each" if size > 1 else words.card_class(total)
+    return f"on {cards} ({named}, {show_bytes(total)} as CUDA shows it)"
 
 
 def _longest(document: Mapping[str, Any]) -> str:

@@ -14,24 +14,24 @@ from deployc.views.layout import escape, pad, paint, wrap
 
 MARKS = {"build": "+", "create": "+", "replace": "~", "update": "~", "delete": "-", "keep": "=", "verify": "?"}
 MARK_STYLES = {"+": "good", "~": "doubt", "-": "bad", "=": "dim", "?": "note"}
+LATENCIES = ("ttft_p95", "tpot_p95", "e2e_p95")
 AT_LEAST = ("requests_per_second", "tokens_per_second", "full_length_requests")
 VERDICTS = {"meets": ("✓ meets", "good"), "tight": ("~ tight", "doubt"), "misses": ("✗ misses", "bad")}
 
 
 def plan(
-    document: Mapping[str, Any], report: Report, *, color: bool = False, width: int = 80, file: str = "deploy.yaml"
-) -> str:
-    """The whole plan, as far as it was made; `file` is the deploy.yaml as the user named it, for the next command."""
+    document: Mapping[str, Any], report: Report, *, color: bool = False, width: int = 80, file: str = "deploy.yaml",
+    applies: bool = True,
+) -> str:  # fmt: skip
+    """The whole plan, as far as it was made. `file` is the deploy.yaml as the user named it, for the next command;
+    `applies` is false where this version only compiles for that kind of target."""
     parts = [_head(document, color, width)]
     if document["prediction"] and document["model"]:
-        parts += [
-            memory.lines(document, color, width),
-            _speed(document, color, width),
-            _sla(document, color, width),
-            _steps(document, color, width),
-        ]
+        parts.append(memory.lines(document, color, width))
+        if memory.starts(document):
+            parts += [view(document, color, width) for view in (_speed, _sla, _steps)]
     found = diagnostics(report, color=color, width=width)
-    parts += [found.rstrip("\n").split("\n") if found else [], _next(document, report, color, width, file)]
+    parts += [found.rstrip("\n").split("\n") if found else [], _next(document, report, color, width, file, applies)]
     return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
 
 
@@ -46,7 +46,7 @@ def _head(document: Mapping[str, Any], color: bool, width: int) -> list[str]:
     about = [words.parameters(model["parameters"]), f"{model['layers']} layers", f"{model['attention']} attention"]
     about += [f"adapter {a['name']} (rank {a['rank']}, {_mode(a['mode'])})" for a in model["adapters"]]
     if hardware["replicas"] > 1:
-        about.append(f"{hardware['replicas']} engines of {hardware['tensor_parallel_size']} card(s)")
+        about.append(f"{hardware['replicas']} engines of {words.counted(hardware['tensor_parallel_size'], 'card')}")
     lines = [paint(line, "strong", color) for line in first] + wrap(", ".join(about), width, "  ")
     return lines + (wrap(f"Model facts: {model['provenance']}", width, "  ") if model["provenance"] else [])
 
@@ -58,18 +58,13 @@ def _mode(mode: str) -> str:
 def _speed(document: Mapping[str, Any], color: bool, width: int) -> list[str]:
     prediction = document["prediction"]
     stream, limit = (prediction["single_stream"][key] for key in ("tokens_per_second", "physical_limit"))
-    tokens, requests = words.rate("tokens"), words.rate("requests")
+    tokens = words.rate("tokens")
+    shown = words.value if limit["low"] == limit["high"] else words.with_band
     alone = (
         f"One stream is bound by {words.ALONE[prediction['single_stream']['bound_by']]}: "
         f"{words.with_band(stream, tokens)}. Every token reads all weights "
-        f"and its KV, so {words.value(limit, tokens)} is the physical limit."
+        f"and its KV, so {shown(limit, tokens)} is the physical limit."
     )
-    capacity = (
-        f"Capacity: {words.with_band(prediction['capacity']['requests_per_second'], requests)}, "
-        f"bound by {words.BOUND[prediction['bound_by']]}."
-    )
-    if prediction["over_capacity"]:
-        capacity += " The stated rate is above it: the queue grows without bound."
     figures = [*prediction["memory"].values(), *prediction["speed"].values()]
     legend = words.bases(figures, prediction["transferred_from"])
     heading = wrap(f"SPEED under {words.load(document['workload'])}", width)
@@ -79,9 +74,22 @@ def _speed(document: Mapping[str, Any], color: bool, width: int) -> list[str]:
         *wrap(f"({legend})", width, "  "),
         "",
         *wrap(alone, width, "  "),
-        *wrap(capacity, width, "  "),
+        *wrap(_capacity(document), width, "  "),
         *(line for warning in prediction["warnings"] for line in wrap(warning, width, "  ")),
     ]
+
+
+def _capacity(document: Mapping[str, Any]) -> str:
+    prediction = document["prediction"]
+    figure = prediction["capacity"]["requests_per_second"]
+    limited = " inside the SLA" if any(line["name"] in LATENCIES for line in document["sla"]) else ""
+    if figure["high"] == 0:
+        return f"Capacity{limited}: none, a single request at a time misses it already."
+    text = f"Capacity{limited}: {words.with_band(figure, words.rate('requests'))}"
+    text += f", bound by {words.BOUND[prediction['bound_by']]}."
+    return (
+        f"{text} The stated rate is above it: the queue grows without bound." if prediction["over_capacity"] else text
+    )
 
 
 def _figure(key: str, figure: Mapping[str, Any], width: int) -> list[str]:
@@ -107,7 +115,7 @@ def _steps(document: Mapping[str, Any], color: bool, width: int) -> list[str]:
     lines = [paint("STEPS", "strong", color)]
     for step in document["steps"]:
         mark = MARKS[step["action"]]
-        first, *more = wrap(f"{pad(step['action'], 8)} {step['target']}", width, "    ")
+        first, *more = wrap(f"{pad(step['action'], 8)} {step['target']}", width, "    ", " " * 13)
         lines += [f"  {paint(mark, MARK_STYLES[mark], color)} {first.lstrip()}", *more]
         place = f" ({step['at']})" if step["at"] else ""
         lines += wrap(step["cause"] + place, width, " " * 13)
@@ -125,12 +133,12 @@ def _gap(switch: Mapping[str, Any] | None) -> str:
     return f"Nobody answers for {show_seconds(switch['gap_seconds'])}, {longest} at worst, while engines change."
 
 
-def _next(document: Mapping[str, Any], report: Report, color: bool, width: int, file: str) -> list[str]:
+def _next(document: Mapping[str, Any], report: Report, color: bool, width: int, file: str, applies: bool) -> list[str]:
     named = "" if file == "deploy.yaml" else f" -f {shlex.quote(escape(file))}"
     if report.errors:
         text = f"Next: mend what is said above, then `deployc plan{named}`"
     elif not any(step["action"] != "keep" for step in document["steps"]):
         text = "Nothing to do." if document["steps"] else ""
     else:
-        text = f"Next: `deployc apply{named}`"
+        text = f"Next: `deployc {'apply' if applies else 'compile -o out'}{named}`"
     return [paint(line, "strong", color) for line in wrap(text, width)] if text else []

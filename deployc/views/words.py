@@ -19,7 +19,7 @@ BOUND = {
     "memory-bandwidth": "memory bandwidth: each step reads all weights and the KV of its requests",
     "compute": "compute: the arithmetic of the prompts fills the cards",
     "kv-capacity": "room for KV cache: requests wait until others leave it",
-    "cpu": "the host's CPU, which prepares every step",
+    "cpu": "the host's CPU, which has work for every step",
     "load": "the stated load: the engine could answer more",
 }
 CARD_CLASSES = (8, 10, 12, 16, 20, 24, 32, 40, 48, 80, 94, 96, 141, 180, 192, 288)
@@ -37,8 +37,8 @@ def value(figure: Mapping[str, Any], show: Show) -> str:
 
 
 def band(figure: Mapping[str, Any], show: Show) -> str:
-    """ "5.08 – 6.20 GiB", each end with its unit where the two differ; "" for an exact figure."""
-    if figure["basis"] == "exact" and figure["low"] == figure["high"]:
+    """ "5.08 – 6.20 GiB", each end with its unit where the two differ; "" where both ends are the same."""
+    if figure["low"] == figure["high"] and (figure["basis"] == "exact" or figure["low"] is None):
         return ""
     low, high = ("unbounded" if end is None else show(end) for end in (figure["low"], figure["high"]))
     unit = _unit(high)
@@ -89,6 +89,11 @@ def card_class(memory: float) -> str:
     return f"{held} GB" if held else show_bytes(memory)
 
 
+def counted(number: int, what: str) -> str:
+    """ "1 card", "4 cards"."""
+    return f"{show_count(number)} {what}{'' if number == 1 else 's'}"
+
+
 def parameters(number: float) -> str:
     """ "7.62 billion parameters"."""
     for size, name in ((1e9, "billion"), (1e6, "million")):
@@ -100,9 +105,7 @@ def parameters(number: float) -> str:
 def load(workload: Mapping[str, Any]) -> str:
     """ "32 requests at once, 1,500 tokens in, 256 out"."""
     rate_of = workload.get("request_rate")
-    asked = (
-        f"{show_count(rate_of)} requests/s" if rate_of else f"{show_count(workload['concurrency'])} requests at once"
-    )
+    asked = f"{show_count(rate_of)} requests/s" if rate_of else f"{counted(workload['concurrency'], 'request')} at once"
     lengths = [_length(workload[key]) for key in ("input_tokens", "output_tokens")]
     return f"{asked}, {lengths[0]} tokens in, {lengths[1]} out"
 

@@ -184,6 +184,7 @@ def test_the_next_command() -> None:
 
     assert last(planned(), Report()) == "Next: `deployc apply`"
     assert last(planned(), Report(), "a b/x.yaml") == "Next: `deployc apply -f 'a b/x.yaml'`"
+    assert text.plan(planned(), Report(), applies=False).endswith("\nNext: `deployc compile -o out`\n")
     assert last(planned(), Report([error("DC302", "no")])) == "Next: mend what is said above, then `deployc plan`"
     digest = planned()["digest"]
     seen = Observed(digest, "2030-01-01T00:00:00Z", complete=True, healthy=True, artifact=True)
@@ -222,5 +223,54 @@ def test_two_cards_and_replicas() -> None:
     chosen = choices(replicas=Choice(2, "search", ""), tensor_parallel_size=Choice(2, "search", ""))
     shown = " ".join(text.plan(planned(yaml, facts=facts(cards=4), choices=chosen), Report()).split())
     assert "on 4 x rtx-4090" in shown
-    assert "2 engines of 2 card(s)" in shown
-    assert "fits on 2 cards of 24 GB" in shown
+    assert "2 engines of 2 cards" in shown
+    assert "fits on 2 cards of 24 GB each (rtx-4090, 23.5 GiB as CUDA shows it)" in shown
+    assert "that the engine may take of each" in shown
+    assert "KV tokens at 28.0 KiB a card" in shown
+
+
+def test_unequal_cards_are_named_by_the_one_that_rules() -> None:
+    yaml = edited(QWEN_ON_4090, {"  gpu: rtx-4090\n": "  gpu: [rtx-3090, rtx-3070]\n  count: 2\n"})
+    chosen = choices(tensor_parallel_size=Choice(2, "search", ""))
+    known = replace(facts(), devices=(gpu("rtx-3090"), gpu("rtx-3070")))
+    shown = " ".join(text.plan(planned(yaml, facts=known, choices=chosen), Report()).split())
+    assert "(the smallest of rtx-3090, rtx-3070, " in shown
+
+
+def test_an_engine_that_cannot_start_has_no_speed_and_no_steps() -> None:
+    over = memory(weights=exact(28.4 * GIB, "B"), kv_cache=figure_below(-8.57 * GIB))
+    shown = text.plan(planned(predicted=prediction(memory=over)), Report())
+    assert re.search(r"missing for KV cache +8.57 GiB +8.07 – 9.57 GiB +modelled", shown)
+    assert not [word for word in ("SPEED", "SLA", "STEPS", "-8.57") if word in shown]
+
+
+def test_a_band_below_zero_that_reaches_above_it() -> None:
+    edge = memory(kv_cache=replace(figure(0, "B"), value=-0.1 * GIB, low=-0.2 * GIB, high=0.4 * GIB))
+    shown = " ".join(text.plan(planned(predicted=prediction(memory=edge)), Report()).split())
+    assert "probably does not fit on 24 GB" in shown
+    assert "SPEED" in shown
+
+
+def test_the_capacity_says_whether_a_limit_is_in_it() -> None:
+    inside = " ".join(text.plan(planned(), Report()).split())
+    assert "Capacity inside the SLA: 5.60 requests/s" in inside
+    none = prediction(capacity=figure(0, "1/s"))
+    assert "Capacity inside the SLA: none, a single request at a time misses it already." in " ".join(
+        text.plan(planned(predicted=none), Report()).split()
+    )
+
+
+def test_a_limit_that_is_not_known_exactly_has_its_band() -> None:
+    stream = replace(prediction().single_stream, physical_limit=figure(2.6, "1/s"))
+    shown = " ".join(text.plan(planned(predicted=prediction(single_stream=stream)), Report()).split())
+    assert "so 2.60 tokens/s (2.08 – 3.12, modelled) is the physical limit" in shown
+
+
+def test_what_grows_for_ever_has_no_band() -> None:
+    endless = {"value": None, "low": None, "high": None, "basis": "modelled"}
+    assert words.with_band(endless, str) == "unbounded (modelled)"
+
+
+@pytest.mark.parametrize(("flight", "shown"), [(1, "1 request at once"), (32, "32 requests at once")])
+def test_one_request_is_one(flight: int, shown: str) -> None:
+    assert words.load({"concurrency": flight, "input_tokens": 1, "output_tokens": 1}).startswith(shown)
