@@ -97,7 +97,8 @@ def _same(reviewed: Path, document: Any) -> None:
         before = json.loads(reviewed.read_text(encoding="utf-8"))
         digest, steps, seen = before["digest"], before["steps"], before["observed"]["digest"]
     except (OSError, ValueError, KeyError, TypeError) as wrong:
-        detail = f"{reviewed}: {wrong}."
+        why = wrong.strerror if isinstance(wrong, OSError) else f"it is no plan document ({wrong!r})"
+        detail = f"{reviewed}: {why}."
         raise Stop(error("DC198", "the plan cannot be read", detail, "write one with `deployc plan -o`")) from None
     changed = [
         what

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -104,8 +105,18 @@ def _refusal(failure: OSError) -> Diagnostic:
     return error("DC618", "The system refused a file or a folder", detail, fix)
 
 
+def _encode() -> None:
+    """What the terminal's encoding lacks is shown as "?", never an error; JSON is UTF-8 everywhere (RFC 8259)."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
+            if "--json" in sys.argv and stream is sys.stdout:
+                stream.reconfigure(encoding="utf-8")
+
+
 def main() -> None:
     """The console script."""
+    _encode()
     try:
         code = run()
     except KeyboardInterrupt:

@@ -23,7 +23,12 @@ def command(
 
     analysis = pipeline.shape(file)
     if analysis.deploy is None:
-        show.report(analysis.report, no_color=no_color)
+        if json:
+            from deployc.plan.document import partial_document
+
+            show.json(partial_document(None, analysis.report))
+        else:
+            show.report(analysis.report, no_color=no_color)
         return analysis.exit_code
     status = observe.status(state.locate(analysis.deploy, file.parent, os.environ))
     if json:

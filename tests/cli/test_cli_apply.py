@@ -8,7 +8,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -50,10 +50,15 @@ class Folder:
         }
         (self.root / file).write_text(json.dumps(text, indent=1))
 
-    def run(self, *words: str, before: Callable[[], None] | None = None) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         program = Path(sys.executable).with_name("deployc")
         return subprocess.run(
-            [str(program), *words], cwd=self.root, env=self.env, capture_output=True, text=True, preexec_fn=before
+            [str(program), *words],
+            cwd=self.root,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            errors="replace",
         )
 
     def condition(self, *words: str) -> str:
@@ -156,6 +161,30 @@ def test_a_refusal_with_json_is_one_document(folder: Folder) -> None:
     assert done.returncode == 1 and document["format_version"] == "1.0"
     assert [found["code"] for found in document["diagnostics"]] == ["DC636"]
     assert done.stderr == ""
+
+
+def test_a_file_that_is_wrong_is_one_document_of_status_too(folder: Folder) -> None:
+    done = folder.run("status", "--json", "-f", "nowhere.yaml")
+    assert done.returncode == 3 and done.stderr == ""
+    assert [found["code"] for found in json.loads(done.stdout)["diagnostics"]] == ["DC100"]
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "gbk", "latin-1"])
+def test_a_terminal_that_lacks_characters(folder: Folder, encoding: str) -> None:
+    folder.env["PYTHONIOENCODING"] = encoding
+    folder.write(kind="进程")
+    assert "'进程'" in json.loads(folder.run("plan", "--json").stdout)["diagnostics"][0]["detail"]
+    refused(folder.run("apply"), "DC156", exit_code=3)
+    folder.write()
+    plan = folder.run("plan")
+    assert plan.returncode == 0 and plan.stdout.startswith("lab: ./model on CPU") and plan.stderr == ""
+
+
+@pytest.mark.parametrize(("content", "said"), [(None, "No such file"), ("{}", "no plan document"), ("[", "no plan")])
+def test_a_reviewed_plan_that_is_none(folder: Folder, content: str | None, said: str) -> None:
+    if content is not None:
+        (folder.root / "plan.json").write_text(content)
+    assert said in refused(folder.run("apply", "plan.json"), "DC198")
 
 
 def test_a_temporary_folder_that_is_full_or_gone(folder: Folder) -> None:
