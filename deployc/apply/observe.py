@@ -11,6 +11,7 @@ from deployc.apply import history, logfile, process
 from deployc.apply.health import live
 from deployc.apply.identity import alive, resident_bytes, session
 from deployc.apply.state import Run, State, now
+from deployc.build.store import artifact_for
 from deployc.diagnostics import Stop, error
 from deployc.types.bundle import Bundle
 from deployc.types.plan import Observed
@@ -79,7 +80,7 @@ def logs(state: State, *, lines: int, follow: bool) -> Iterator[str]:
 
 def observe(bundle: Bundle | None, state: State, store: Path) -> Observed:
     """What the plan compares with. An engine whose apply did not finish counts as unhealthy: nobody verified it."""
-    artifact = None if bundle is None or bundle.recipe is None else (store / bundle.recipe.key).is_dir()
+    artifact = None if bundle is None or bundle.recipe is None else artifact_for(store, bundle.recipe.key) is not None
     seen = status(state)
     receipt = history.receipt(state, seen.entry) if seen.entry else None
     if receipt is None or seen.condition in ("nothing", "gone", "failed"):

@@ -14,11 +14,13 @@ from apply_bench import Bench, make_engine
 
 from deployc.apply import history
 from deployc.apply.execute import execute
-from deployc.apply.observe import status
+from deployc.apply.observe import observe, status
 from deployc.apply.progress import Silent
 from deployc.apply.state import read_run
+from deployc.build import store
 from deployc.diagnostics import Stop
 from deployc.types.bundle import Bundle, EngineFlag, Recipe
+from deployc.types.manifest import Content, Manifest
 from deployc.types.plan import Plan, Step
 
 NEW, OLD = "b" * 64, "a" * 64
@@ -134,6 +136,21 @@ def test_a_missing_artifact_is_built_and_one_that_stays_away_is_an_error(bench: 
     assert history.start(bench.state, history.entries(bench.state)[-1]).argv[2] == str(
         bench.root / "store" / RECIPE.key
     )
+
+
+def test_an_artifact_that_lost_a_file_counts_as_missing(bench: Bench) -> None:
+    place, into = bench.root / "store", bench.root / "store" / ".building"
+    into.mkdir(parents=True)
+    made = {"config.json": b"{}", "model.safetensors": b"weights"}
+    for name, content in made.items():
+        store.put(into / name, content)
+    contents = {name: Content(len(content), "0" * 64) for name, content in made.items()}
+    manifest = Manifest(store.FORMAT_VERSION, RECIPE.key, {}, {}, contents, "0", "0", 1, "2026-01-01T00:00:00Z", {})
+    artifact = store.publish(place, into, manifest)
+    bundle = bench.bundle(recipe=RECIPE)
+    assert observe(bundle, bench.state, place).artifact is True
+    (artifact.path / "model.safetensors").unlink()
+    assert observe(bundle, bench.state, place).artifact is False, "so that it is built again, not served and failed"
 
 
 def test_a_plan_that_keeps_what_no_longer_runs_is_refused(bench: Bench) -> None:
