@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,13 @@ def main() -> int:
         say(f"\nInterrupted in {steps.current}\n  go on:  {AGAIN}")
         _how_to_take_down(steps)
         return 130
+    except Exception as wrong:  # whatever a library raises still has a step, and a way on
+        WORK.mkdir(exist_ok=True)
+        (WORK / "failure.txt").write_text(traceback.format_exc())
+        say(f"\nThe demo stopped in {steps.current}\n  why:    {type(wrong).__name__}: {_indented(str(wrong))}")
+        say(f"          (traceback: {(WORK / 'failure.txt').relative_to(CHECKOUT)})\n  go on:  {AGAIN}")
+        _how_to_take_down(steps)
+        return 1
     say(f"\nDone in {sum(steps.seconds.values()):.0f} s. What was made is in {WORK.relative_to(CHECKOUT)}")
     return 0
 

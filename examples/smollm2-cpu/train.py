@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 import warnings
@@ -38,8 +39,16 @@ def train(model_folder: Path, work: Path) -> Path:
         _check(model, tokenizer)
         model.peft_config["default"].base_model_name_or_path = BASE
         model.save_pretrained(part, save_embedding_layers=False)  # else peft asks a hub for the base's vocabulary
+        _in_one_order(part / "adapter_config.json")
         (part / "adapter_model.safetensors").chmod(0o644)
     return folder
+
+
+def _in_one_order(path: Path) -> None:
+    """peft writes the set of modules as it comes; sorted, the same training gives the same file."""
+    config = json.loads(path.read_text())
+    config["target_modules"].sort()
+    path.write_text(json.dumps(config, indent=2) + "\n")
 
 
 def _with_lora(model: Any) -> Any:

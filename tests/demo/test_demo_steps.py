@@ -73,12 +73,14 @@ def test_what_is_asked_was_not_taught_word_by_word(modules: dict[str, ModuleType
     [
         (KeyboardInterrupt(), 130, "Interrupted in [2/9] Model"),
         ("no route", 1, "The demo stopped in [2/9] Model"),
+        (OSError(28, "No space left on device"), 1, "why:    OSError: [Errno 28] No space left on device"),
     ],
 )
 def test_a_stop_names_the_step_and_how_to_go_on(
     modules: dict[str, ModuleType],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
     stop: BaseException | str,
     code: int,
     said: str,
@@ -86,6 +88,8 @@ def test_a_stop_names_the_step_and_how_to_go_on(
     def fail(_: Path) -> Path:
         raise modules["steps"].StepFailed(stop) if isinstance(stop, str) else stop
 
+    monkeypatch.setattr(modules["demo"], "CHECKOUT", tmp_path)
+    monkeypatch.setattr(modules["demo"], "WORK", tmp_path / "work")
     monkeypatch.setattr(modules["demo"], "environment", lambda: None)
     monkeypatch.setattr(modules["model"], "obtain", fail)
     assert modules["demo"].main() == code
