@@ -27,5 +27,6 @@ def command(
         show.report(analysis.report, no_color=no_color)
         return analysis.exit_code
     for line in observe.logs(state.locate(analysis.deploy, file.parent, os.environ), lines=lines, follow=follow):
-        show.text(line)
+        if not show.text(line):
+            break
     return ExitCode.OK

@@ -78,9 +78,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.INTERRUPTED
     except Stop as stop:
         return _stopped(stop, json="--json" in words)
-    except BrokenPipeError:  # the reader of our output went away, as `| head` does
-        sys.stdout = sys.__stderr__
-        return ExitCode.OK
     except OSError as refused:  # a folder that cannot be looked into, a disk that is full
         return _stopped(Stop(_refusal(refused)), json="--json" in words)
     return result if isinstance(result, int) else ExitCode.OK
@@ -102,7 +99,7 @@ def _stopped(stop: Stop, *, json: bool) -> int:
 def _refusal(failure: OSError) -> Diagnostic:
     detail = ": ".join(str(part) for part in (failure.filename, failure.strerror or failure) if part)
     fix = "give this user rights there, or make room; deploy.yaml can name other folders"
-    return error("DC618", "The system refused a file or a folder", detail, fix)
+    return error("DC618", "the system refused a file or a folder", detail, fix)
 
 
 def _encode() -> None:

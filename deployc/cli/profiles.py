@@ -24,7 +24,7 @@ def command(
         if json:
             from dataclasses import asdict
 
-            show.json(asdict(facts))
+            show.json({"format_version": "1.0", **asdict(facts)})
             return ExitCode.OK
         lines = [f"{facts.name}: compute capability {facts.compute_capability}, {facts.interconnect}"]
         lines += [f"  {what:<10} {spec.value:.4g}  {spec.basis}: {spec.source}" for what, spec in rows if spec]

@@ -12,9 +12,20 @@ from typing import Any, TextIO
 from deployc.diagnostics import Report, Stop, error
 
 
-def text(content: str) -> None:
-    """Print to standard output, ending in exactly one newline."""
-    sys.stdout.write(content.rstrip("\n") + "\n")
+def text(content: str) -> bool:
+    """Print to standard output, ending in exactly one newline; whether anybody still reads."""
+    return _write(sys.stdout, content.rstrip("\n") + "\n")
+
+
+def _write(stream: TextIO, content: str) -> bool:
+    """A reader that went away, as `| head` does, changes no exit code: the rest goes nowhere."""
+    try:
+        stream.write(content)
+        stream.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return False
+    return True
 
 
 def json(document: Mapping[str, Any]) -> None:
@@ -31,7 +42,7 @@ def report(diagnostics: Report, *, stream: TextIO | None = None, no_color: bool 
     stream = stream or sys.stderr
     shown = view(diagnostics, color=color(stream, no_color), width=width(stream))
     if shown:
-        stream.write(shown.rstrip("\n") + "\n")
+        _write(stream, shown.rstrip("\n") + "\n")
 
 
 def plan(document: Mapping[str, Any], diagnostics: Report, *, file: str, applies: bool, no_color: bool = False) -> None:
