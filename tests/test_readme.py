@@ -50,5 +50,5 @@ def test_the_commands_of_the_readme_exist() -> None:
     named = set(re.findall(r"[`\n]deployc ([a-z]+)", README.read_text()))
     assert named <= set(COMMANDS), named - set(COMMANDS)
     makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"make ([a-z]+)", README.read_text()):
+    for target in re.findall(r"(?:`|^)make ([a-z]+)", README.read_text(), re.MULTILINE):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target

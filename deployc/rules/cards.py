@@ -12,7 +12,7 @@ from deployc.cost.memory import memory
 from deployc.cost.parallel import undivided
 from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.case import Case
-from deployc.types.choices import Choice
+from deployc.types.choices import Choice, Choices
 
 
 def model_divides(case: Case) -> Iterator[Diagnostic]:
@@ -54,7 +54,9 @@ def cards_are_alike(case: Case) -> Iterator[Diagnostic]:
             "the cards are unequal",
             f"Every rank gets the share of the smallest, {units.show_bytes(sizes[0])}: "
             f"{units.show_bytes(lost)} lie idle.",
-            "serve one engine a card instead (engine.parallel: {tensor: 1, replicas: auto}), or use equal cards",
+            "serve one engine a card instead (engine.parallel: {tensor: 1, replicas: auto}), or use equal cards"
+            if _one_card_holds_it(case, _alone(case))
+            else "use equal cards: the smallest does not hold an engine of its own",
             case.deploy.at("hardware.gpu"),
         )
 
@@ -64,13 +66,8 @@ def parallel_without_need(case: Case) -> Iterator[Diagnostic]:
     tp = case.choices.tensor_parallel_size.value
     if tp == 1 or case.facts.smallest.interconnect == "nvlink":
         return
-    alone = replace(
-        case.choices,
-        tensor_parallel_size=Choice(1, "search"),
-        replicas=Choice(tp * case.choices.replicas.value, "search"),
-    )
-    bill, cache = memory(case.deploy, case.facts, alone)
-    if bill.kv_cache.low <= 0 or cache.concurrency.low < 1:
+    alone = _alone(case)
+    if not _one_card_holds_it(case, alone):
         return
     other = predict(case.deploy, case.facts, alone)
     ours, theirs = case.prediction.speed.tokens_per_second, other.speed.tokens_per_second
@@ -87,6 +84,18 @@ def parallel_without_need(case: Case) -> Iterator[Diagnostic]:
         case.at("tensor-parallel-size", "engine.parallel.tensor"),
         ours.basis,
     )
+
+
+def _alone(case: Case) -> Choices:
+    """The same cards with one engine on each."""
+    cards = case.choices.tensor_parallel_size.value * case.choices.replicas.value
+    return replace(case.choices, tensor_parallel_size=Choice(1, "search"), replicas=Choice(cards, "search"))
+
+
+def _one_card_holds_it(case: Case, alone: Choices) -> bool:
+    """Whether the smallest card surely holds model and one request of full length."""
+    bill, cache = memory(case.deploy, case.facts, alone)
+    return bill.kv_cache.low > 0 and cache.concurrency.low >= 1
 
 
 def kernels_are_built(case: Case) -> Iterator[Diagnostic]:

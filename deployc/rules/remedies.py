@@ -29,7 +29,8 @@ def changes(case: Case) -> list[str]:
         bill, cache = memory(case.deploy, case.facts, choices)
         if bill.kv_cache.value > 0 and cache.concurrency.value >= 1 and bill.weights.value < bill.budget.value:
             tokens = units.show_count(cache.tokens.value)
-            found.append(f"{words} ({units.show_bytes(bill.kv_cache.value)} for {tokens} KV tokens)")
+            card = " a card" if choices.tensor_parallel_size.value > 1 else ""
+            found.append(f"{words} ({units.show_bytes(bill.kv_cache.value)}{card} for {tokens} KV tokens)")
     return found[:MOST]
 
 

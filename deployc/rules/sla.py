@@ -49,6 +49,9 @@ def limits(case: Case) -> Iterator[Diagnostic]:
             f"{line.name} is predicted at {shown(predicted.value)} ({shown(predicted.low)} to {shown(predicted.high)}, "
             f"{predicted.basis}); the limit is {shown(line.limit.value)}."
         )
+        floor = 1 / case.prediction.single_stream.physical_limit.high
+        if line.name == "tpot_p95" and line.limit.value < floor:
+            detail += f" Reading weights and KV for one token takes {shown(floor)} at the card's full bandwidth."
         at, fix = case.deploy.at(f"sla.{line.name}"), _fix(case, line.name)
         severity = Severity.ERROR if line.verdict == "misses" else Severity.WARNING
         code, summary = CODES[line.name]

@@ -71,3 +71,47 @@ def test_what_a_flag_sets_is_pointed_at_where_the_flag_stands() -> None:
 def test_waiting_requests_are_no_reason_to_buy_a_card_for_one_request() -> None:
     found = said(workload="{input_tokens: 6000, output_tokens: 256, concurrency: 64}")["DC306"]
     assert "a card with at least" not in found.fix
+
+
+def test_unequal_cards_are_advised_an_engine_each_only_where_the_smallest_holds_one() -> None:
+    spread = "{version: 0.32.0, parallel: {tensor: 2}}"
+    small = facts_of(cards=(card(), card("rtx-3070", 8 * GIB)))
+    large = facts_of(cards=(card(), card("rtx-4090-48g", 47 * GIB)))
+    assert "replicas: auto" not in said(small, engine=spread)["DC532"].fix
+    assert "replicas: auto" in said(large, engine=spread)["DC532"].fix
+
+
+def test_what_a_remedy_leaves_is_of_a_card_where_there_are_several() -> None:
+    load = "{input_tokens: 12000, output_tokens: 256, concurrency: 128}"
+    four = facts_of(cards=(card(),) * 4)
+    spread = said(four, workload=load, engine="{version: 0.32.0, parallel: {tensor: 4}}")["DC306"].fix
+    assert re.search(r"kv_cache: fp8 \([0-9.]+ GiB a card for [0-9,]+ KV tokens\)", spread)
+    assert " a card for" not in said(workload=load)["DC306"].fix.partition("spread")[0]
+
+
+def test_a_limit_below_what_the_memory_can_read_says_so() -> None:
+    bound = "Reading weights and KV for one token takes 14.1 ms at the card's full bandwidth."
+    assert bound in said(sla="{tpot_p95: 5ms}")["DC402"].detail
+    assert bound not in said(sla="{tpot_p95: 15ms}")["DC402"].detail
+
+
+def test_int8_is_advised_where_the_card_has_kernels_for_it() -> None:
+    blackwell = facts_of(cards=(card("rtx-5090", 31 * GIB, 1.79e12, (12, 0)),))
+    assert "quantization.weights: int8" in said(sla="{tpot_p95: 5ms}")["DC402"].fix
+    assert "int8" not in said(blackwell, sla="{tpot_p95: 2ms}")["DC402"].fix
+
+
+def test_a_percentile_is_never_predicted_below_what_it_holds() -> None:
+    """The 95th is no shorter than the median, a whole request no shorter than its first token: at both ends."""
+    for load in ("concurrency: 1", "concurrency: 8", "concurrency: 64", "request_rate: 0.5"):
+        speed = case_of(
+            workload=f"{{input_tokens: 1500, output_tokens: 2, {load}, max_context: 8192}}"
+        ).prediction.speed
+        for less, more in (
+            (speed.ttft_p50, speed.ttft_p95),
+            (speed.tpot_p50, speed.tpot_p95),
+            (speed.ttft_p95, speed.e2e_p95),
+        ):
+            assert less.low <= more.low, load
+            assert less.value <= more.value, load
+            assert less.high <= more.high, load
