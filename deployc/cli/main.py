@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -14,9 +13,6 @@ from typer.core import TyperGroup
 
 from deployc import __version__
 from deployc.diagnostics import Diagnostic, ExitCode, Stop, error
-
-# pydantic would look through every installed distribution for plugins, at each start; our models need none
-os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 COMMANDS = ("validate", "lock", "plan", "compile", "build", "store", "apply", "status", "logs", "destroy",
             "engine", "profiles", "schema")  # fmt: skip
