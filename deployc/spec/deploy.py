@@ -22,7 +22,7 @@ class Deploy(Section):
     version: Literal[1]
     name: Annotated[str, Read(values.string, {"type": "string", "pattern": "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"})]
     model: Model
-    adapters: list[Adapter] = Field(default_factory=list)
+    adapters: list[Adapter] = Field([])
     quantization: Quantization = SILENT
     hardware: Hardware
     workload: Workload
@@ -32,9 +32,9 @@ class Deploy(Section):
     build: Build = SILENT
     target: Target = SILENT
     rollout: Rollout = SILENT
-    accept: list[Accept] = Field(default_factory=list)
+    accept: list[Accept] = Field([])
 
-    _spans: Mapping[Path, Span] = PrivateAttr(default_factory=dict)
+    _spans: Mapping[Path, Span] = PrivateAttr({})
     _folder: str = PrivateAttr(default=".")
 
     @property

@@ -37,7 +37,7 @@ class Model(Section):
     dtype: Literal["auto", "bfloat16", "float16"] = "auto"
     trust_remote_code: bool = False
     context: Context | None = None
-    overrides: dict[str, Any] = Field(default_factory=dict)
+    overrides: dict[str, Any] = Field({})
 
 
 class Adapter(Section):
@@ -54,7 +54,7 @@ class Quantization(Section):
     ] = "none"
     group_size: Literal["auto", 32, 64, 128] = "auto"
     kv_cache: Literal["auto", "fp8"] = "auto"
-    ignore: list[Text] = Field(default_factory=lambda: ["lm_head"])
+    ignore: list[Text] = Field(["lm_head"])
     calibration: dict[str, Any] | None = None
     quality: dict[str, Any] | None = None
 

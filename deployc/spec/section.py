@@ -17,7 +17,8 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
-SILENT: Any = Field(default_factory=dict, validate_default=True)
+# defaults as values, not factories: pydantic copies them, and would inspect the signature of every factory
+SILENT: Any = Field({}, validate_default=True)
 """Default of a section that the file does not mention: the section of an empty map."""
 
 

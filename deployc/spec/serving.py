@@ -44,16 +44,16 @@ class Engine(Section):
     ] = "auto"
     offload: Offload = SILENT
     speculative: dict[str, Any] | None = None
-    env: dict[Variable, Setting] = Field(default_factory=dict)
-    args: dict[str, Any] = Field(default_factory=dict)
+    env: dict[Variable, Setting] = Field({})
+    args: dict[str, Any] = Field({})
 
 
 class Api(Section):
-    served_model_name: list[Name] = Field(default_factory=list)
+    served_model_name: list[Name] = Field([])
     chat_template: Text | None = None
     tool_call_parser: Name | None = None
     reasoning_parser: Name | None = None
-    generation: dict[str, Any] = Field(default_factory=dict)
+    generation: dict[str, Any] = Field({})
     servers: CountOrAuto = "auto"
 
 
@@ -78,10 +78,10 @@ class Target(Section):
     hub_token: SecretRef | None = None
     image_mode: Literal["mount", "bake"] = "mount"
     state: Text = "auto"
-    volumes: list[Text] = Field(default_factory=list)
-    networks: list[Name] = Field(default_factory=list)
-    labels: dict[Name, Setting] = Field(default_factory=dict)
-    extra_hosts: list[Name] = Field(default_factory=list)
+    volumes: list[Text] = Field([])
+    networks: list[Name] = Field([])
+    labels: dict[Name, Setting] = Field({})
+    extra_hosts: list[Name] = Field([])
     http_proxy: Text = "inherit"
 
 
