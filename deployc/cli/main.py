@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -107,8 +109,17 @@ def _encode() -> None:
                 stream.reconfigure(encoding="utf-8")
 
 
+def _open() -> None:
+    """A shell that closed a stream (`>&-`) has Python start without it: what is written there goes nowhere."""
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115  (open as long as the process)
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
+
+
 def main() -> None:
     """The console script."""
+    _open()
     _encode()
     try:
         code = run()

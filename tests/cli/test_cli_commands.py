@@ -200,6 +200,13 @@ def test_a_reader_of_errors_that_goes_away(project: Path) -> None:
     assert running.returncode == 3
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_stream_that_the_shell_closed(closed: str, project: Path) -> None:
+    command = f"'{sys.executable}' -m deployc plan --offline {closed}"
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, cwd=project, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_interrupted_is_130_without_a_traceback(project: Path) -> None:
     """Ctrl-C while the plan waits for a hub that says nothing."""
     (project / "deploy.lock").unlink()
