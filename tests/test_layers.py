@@ -129,3 +129,10 @@ def test_a_plan_loads_no_heavy_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_every_test_file_is_collected(pytestconfig: pytest.Config) -> None:
+    """pytest leaves out folders named `build` unless told otherwise: a room's tests must not vanish unseen."""
+    left_out = pytestconfig.getini("norecursedirs")
+    rooms = {path.parent.name for path in Path(__file__).parent.rglob("test_*.py")}
+    assert not rooms & set(left_out)
