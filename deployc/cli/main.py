@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -125,4 +126,5 @@ def main() -> None:
         code = run()
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
+    gc.freeze()  # else Python looks for rubbish once more among all that it is about to give back: a sixth of a plan
     sys.exit(code)
