@@ -6,7 +6,7 @@ JSON with sorted keys, one tensor group, flag or file a line; the same facts giv
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -16,7 +16,7 @@ from deployc import files
 from deployc.diagnostics import Diagnostic, ExitCode, Report, Span, Stop, error, note
 from deployc.facts.codec import Malformed, decode, encode
 from deployc.facts.source import is_folder
-from deployc.types.facts import DTYPE_BYTES, AdapterFacts, EngineFacts, Facts, GpuFacts, ModelFacts
+from deployc.types.facts import DTYPE_BYTES, MOST_CARDS, AdapterFacts, EngineFacts, Facts, GpuFacts, ModelFacts, Spec
 from deployc.types.groups import expand
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 VERSION = 1
 _LARGEST = 64 * 2**20  # bytes: no lockfile comes near
 _WIDTH = 110
+_MOST = 2**63  # of any size or rate in facts
+_DIMENSIONS = ("layers", "hidden_size", "heads", "kv_heads", "head_dim", "vocab_size", "max_position_embeddings")
 _LINES = ("tensors", "flags")  # each entry of these stands on one line, however long
 
 
@@ -107,6 +109,8 @@ def facts_from(lock: Lock, deploy: Deploy) -> tuple[Facts | None, Report]:
     now = asked(deploy)
     for key in sorted(now.keys() | lock.asked.keys()):
         if now.get(key) != lock.asked.get(key):
+            if key == "hardware.gpu" and _unknown_card(deploy, report):
+                continue
             said, says = (_shown(keys, key) for keys in (lock.asked, now))
             report.add(_no_answer(f"{key} is {says} here and was {said} when it was locked.", deploy.at(key)))
     if report.errors:
@@ -114,6 +118,16 @@ def facts_from(lock: Lock, deploy: Deploy) -> tuple[Facts | None, Report]:
     if lock.model.provenance:
         report.add(_by_hand(lock.model, deploy.at("model.source")))
     return Facts(lock.model, lock.adapters, lock.devices, lock.engine, locked=True), report
+
+
+def _unknown_card(deploy: Deploy, report: Report) -> bool:
+    """Whether the file now names a card that nobody knows: said at once, as `deployc lock` would only say the same."""
+    from deployc.facts import gpu
+
+    written = deploy.hardware.gpu
+    if not isinstance(written, str) or written in ("auto", "cpu"):
+        return False
+    return gpu.named(written, deploy.at("hardware.gpu"), report) is None
 
 
 def write(path: Path, text: str) -> None:
@@ -134,13 +148,31 @@ def _check(lock: Lock) -> None:
         for index, group in enumerate(tensors):
             try:
                 expand(group)
-                known = group.dtype in DTYPE_BYTES and min(group.shape, default=0) >= 0
+                known = group.dtype in DTYPE_BYTES and all(0 <= size <= _MOST for size in group.shape)
             except ValueError as wrong:
                 raise Malformed(str(wrong)).under(f"{owner}.tensors.{index}") from None
             if not known:
-                raise Malformed("no such dtype, or a negative size").under(f"{owner}.tensors.{index}")
+                raise Malformed("no such dtype, or a size that cannot be").under(f"{owner}.tensors.{index}")
     if not lock.cards or any(card.count < 1 for card in lock.cards):
         raise Malformed("at least one card is expected").under("cards")
+    if sum(card.count for card in lock.cards) > MOST_CARDS:
+        raise Malformed(f"at most {MOST_CARDS:,} cards are expected").under("cards")
+    for where, value in _sizes(lock):
+        if not 0 < value <= _MOST:
+            raise Malformed(f"{value:g} cannot be").under(where)
+
+
+def _sizes(lock: Lock) -> Iterator[tuple[str, float]]:
+    """Every number that must be more than nothing, with its dotted path."""
+    for name in _DIMENSIONS:
+        yield f"model.architecture.{name}", getattr(lock.model.architecture, name)
+    for index, card in enumerate(lock.cards):
+        figures: dict[str, Spec | None] = {f"flops.{kind}": spec for kind, spec in card.gpu.flops.items()}
+        figures |= {key: getattr(card.gpu, key) for key in ("memory", "bandwidth", "interconnect_bandwidth")}
+        yield from ((f"cards.{index}.gpu.{key}", spec.value) for key, spec in figures.items() if spec is not None)
+    yield "engine.gpu_memory_utilization", lock.engine.gpu_memory_utilization
+    if lock.engine.block_size is not None:
+        yield "engine.block_size", lock.engine.block_size
 
 
 def _render(value: Any, margin: str, one_line: bool) -> str:

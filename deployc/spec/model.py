@@ -7,6 +7,7 @@ from pydantic import Field
 from deployc import units
 from deployc.spec import values
 from deployc.spec.section import OneOrMany, OrShort, Read, Section
+from deployc.types.facts import MOST_CARDS
 
 Bytes = Annotated[int, values.quantity(values.size, "a size", "24GiB", bare=True)]
 Seconds = Annotated[float, values.quantity(units.parse_seconds, "a duration", "800ms", positive=True)]
@@ -82,7 +83,7 @@ Gpu = Annotated[str | CustomGpu, OrShort(CustomGpu, Read(values.gpu, {"type": "s
 
 class Hardware(Section):
     gpu: Annotated[str | CustomGpu | list[str | CustomGpu], OneOrMany(Gpu)]
-    count: Positive = 1
+    count: Annotated[int, values.whole(1, MOST_CARDS)] = 1
     devices: list[Device] | None = None
     nodes: Positive = 1
     interconnect: Literal["auto", "nvlink", "pcie"] = "auto"

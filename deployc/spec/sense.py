@@ -10,6 +10,7 @@ from deployc.source.tree import Path
 from deployc.spec import faults
 from deployc.spec.faults import fault
 from deployc.spec.written import Written
+from deployc.types.facts import MOST_CARDS
 
 
 def sense(written: Written) -> Iterator[Diagnostic]:
@@ -74,6 +75,9 @@ def _cards(written: Written) -> Iterator[Diagnostic]:
     listed = len(gpu) if isinstance(gpu, list) else None
     if listed == 0:
         yield fault(faults.CARDS, "`hardware.gpu` lists no card.", "name at least one", written.at("hardware", "gpu"))
+    elif listed is not None and listed > MOST_CARDS:
+        detail = f"`hardware.gpu` lists {listed:,} cards; at most {MOST_CARDS:,} are planned for."
+        yield fault(faults.CARDS, detail, "list those of one deployment", written.at("hardware", "gpu"))
     elif listed is not None and count is not None and listed != count:
         detail = f"`hardware.gpu` lists {listed}, `hardware.count` says {count}."
         yield fault(faults.CARDS, detail, f"write count: {listed}, or remove it", written.at("hardware", "count"))

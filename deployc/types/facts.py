@@ -42,6 +42,10 @@ class TensorGroup:
 AttentionKind = Literal["mha", "gqa", "mqa"]
 
 
+MOST_CARDS = 1024
+"""Of one deployment: no machine holds more, and every search over them stays within seconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Architecture:
     """The dimensions that the cost model needs, read from config.json; never defaulted where the config is silent."""

@@ -83,6 +83,34 @@ def test_a_damaged_lockfile(here: Path, edit: Callable[[str], str], code: str, s
     assert ask(file, here, offline=True)[0] is not None
 
 
+@pytest.mark.parametrize("value", [0, -1, 10**40, float("nan"), float("inf")])
+@pytest.mark.parametrize(
+    "where",
+    [
+        *(f"model.architecture.{key}" for key in
+          ["layers", "hidden_size", "heads", "kv_heads", "head_dim", "vocab_size", "max_position_embeddings"]),
+        *(f"cards.0.gpu.{key}.value" for key in ("memory", "bandwidth", "flops.bf16")),
+        "cards.0.count", "engine.gpu_memory_utilization",
+    ],
+)  # fmt: skip
+def test_a_number_that_cannot_be(here: Path, where: str, value: float) -> None:
+    *path, last = where.split(".")
+
+    def change(tree: Any) -> None:
+        tree["cards"][0]["gpu"]["flops"] = {"bf16": {"value": 1e12, "source": "data sheet", "basis": "vendor"}}
+        for key in path:
+            tree = tree[int(key) if key.isdigit() else key]
+        assert last in tree
+        tree[last] = value
+
+    file = local(here)
+    (here / LOCK).write_text(damaged(change)(locked(file, here)))
+    facts, report = ask(file, here, offline=True)
+    assert facts is None
+    assert codes(report) == ["DC190"]
+    assert ("cards" if last == "count" else where.removesuffix(".value")) in report.diagnostics[0].detail
+
+
 def test_a_lockfile_that_is_not_text(here: Path) -> None:
     (here / LOCK).write_bytes(b"\xff\xfe\x00")
     assert codes(ask(local(here), here)[1]) == ["DC190"]

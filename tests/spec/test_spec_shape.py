@@ -207,3 +207,14 @@ def test_what_is_not_supported_is_refused_in_place(tmp_path: Path, dotted: str) 
 
 def test_zero_in_any_unit_is_no_offload(tmp_path: Path) -> None:
     assert good(tmp_path, engine="{version: 0.33.0, offload: {weights: 0GiB, kv: 0}}").engine.offload.weights == 0
+
+
+@pytest.mark.parametrize(("cards", "code"), [("gpu: rtx-4090, count: {}", "DC154"), ("gpu: [{}]", "DC167")])
+def test_more_cards_than_any_machine_holds(tmp_path: Path, cards: str, code: str) -> None:
+    """A search over the cards must not last for ever: the number is bounded where it is read."""
+
+    def hardware(number: int) -> str:
+        return "{" + cards.format(number if "count" in cards else ", ".join(["rtx-4090"] * number)) + "}"
+
+    assert not shaped(tmp_path, hardware=hardware(1024))[1].errors
+    assert [found.code for found in shaped(tmp_path, hardware=hardware(1025))[1]] == [code]
