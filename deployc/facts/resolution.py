@@ -29,7 +29,7 @@ Env = Mapping[str, str]
 def resolve(deploy: Deploy, *, lock_path: Path | None, offline: bool, env: Env) -> tuple[Facts | None, Report]:
     """Facts, or the diagnostics that say why not (DC190-DC269, and those of cards and engine)."""
     if lock_path is None or not lock_path.is_file():
-        return _unlocked(deploy, offline, env)
+        return _unlocked(deploy, lock_path, offline, env)
     lock, report = lockfile.read(lock_path)
     if lock is None:
         return None, report
@@ -53,11 +53,11 @@ def update(deploy: Deploy, lock_path: Path, *, upgrade: bool, env: Env) -> Repor
     return report
 
 
-def _unlocked(deploy: Deploy, offline: bool, env: Env) -> tuple[Facts | None, Report]:
+def _unlocked(deploy: Deploy, lock_path: Path | None, offline: bool, env: Env) -> tuple[Facts | None, Report]:
     from deployc.facts.opening import remote
 
     if offline and (on_hub := remote(deploy)):
-        return None, Report([_needs_lock(source, deploy, key) for key, source in on_hub])
+        return None, Report([_needs_lock(source, deploy, key, lock_path) for key, source in on_hub])
     return _fresh(deploy, env, None)
 
 
@@ -195,10 +195,9 @@ def _since(detail: str, fix: str, at: Span | None) -> Diagnostic:
     return warning("DC194", "a folder is not as it was locked", detail, fix, at)
 
 
-def _needs_lock(source: str, deploy: Deploy, key: str) -> Diagnostic:
-    detail = (
-        f"{source} lies on a hub, and --offline reads nothing but a lockfile; there is none beside the deploy.yaml."
-    )
+def _needs_lock(source: str, deploy: Deploy, key: str, lock_path: Path | None) -> Diagnostic:
+    named = lock_path.name if lock_path else "deploy.lock"
+    detail = f"{source} lies on a hub, and --offline reads nothing but a lockfile; there is no {named} beside the file."
     fix = "Run `deployc lock` once with network, or name a local folder."
     return error("DC193", "offline without a lockfile", detail, fix, deploy.at(key))
 

@@ -57,6 +57,8 @@ def changes(bundle: Bundle, observed: Observed, engine_version: str) -> list[tup
 
 def _engine(deploy: Deploy, bundle: Bundle, observed: Observed, engine_version: str) -> tuple[Action, str, str | None]:
     here = str(at) if (at := deploy.at("target")) else None
+    if deploy.target.kind != "process":
+        return "create", "by you: this version does not apply it; `deployc compile` writes what starts it", here
     if not observed.complete:
         return "create", f"{NOT_LOOKED_AT}; apply creates, replaces or keeps the engine", here
     if observed.digest is None:

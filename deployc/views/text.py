@@ -25,7 +25,7 @@ def plan(
 ) -> str:  # fmt: skip
     """The whole plan, as far as it was made. `file` is the deploy.yaml as the user named it, for the next command;
     `applies` is false where this version only compiles for that kind of target."""
-    parts = [_head(document, color, width)]
+    parts = [_head(document, color, width, file)]
     if document["prediction"] and document["model"]:
         parts.append(memory.lines(document, color, width))
         if memory.starts(document):
@@ -35,8 +35,8 @@ def plan(
     return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
 
 
-def _head(document: Mapping[str, Any], color: bool, width: int) -> list[str]:
-    name = escape(document["name"] or "deploy.yaml")
+def _head(document: Mapping[str, Any], color: bool, width: int, file: str) -> list[str]:
+    name = escape(document["name"] or file)
     model, engine, hardware = document["model"], document["engine"], document["hardware"]
     if not (model and engine and hardware):
         return [paint(name, "strong", color)]

@@ -138,6 +138,18 @@ def test_a_card_that_is_not_known_is_wrong_usage(capsys: Capture) -> None:
     assert "error[DC660]" in capsys.readouterr().err
 
 
+def test_a_profile_shows_units(capsys: Capture) -> None:
+    assert run(["profiles", "rtx-3090"]) == 0
+    shown = capsys.readouterr().out
+    assert all(figure in shown for figure in ("capability 8.6,", " 23.6 GiB ", " 936 GB/s ", " 71.2 TFLOPS ", " TOPS "))
+
+
+def test_a_plan_that_got_nowhere_is_headed_by_its_file(project: Path, capsys: Capture) -> None:
+    (project / "other.yaml").write_text("version: 2\n")
+    assert run(["plan", "--offline", "-f", "other.yaml"]) == 3
+    assert capsys.readouterr().out.startswith("other.yaml\n")
+
+
 def test_apply_acts_on_a_process_only_and_says_so(project: Path, capsys: Capture) -> None:
     assert run(["apply", "--offline"]) == 1
     shown = capsys.readouterr().err

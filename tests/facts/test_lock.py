@@ -126,6 +126,7 @@ def test_offline_without_a_lockfile_names_every_source_that_needs_one(here: Path
     assert facts is None
     assert codes(report) == ["DC193", "DC193"]
     assert ["org/small" in report.diagnostics[0].detail, "me/qa" in report.diagnostics[1].detail] == [True, True]
+    assert f"there is no {LOCK} beside" in report.diagnostics[0].detail
     assert ask(local(here), here, offline=True)[0] is not None
 
 
@@ -159,6 +160,13 @@ def test_a_lockfile_for_another_file(here: Path, change: dict[str, Any], says: s
     assert codes(report) == ["DC192"]
     assert says in report.diagnostics[0].detail
     assert "deployc lock" in report.diagnostics[0].fix
+
+
+def test_a_card_that_nobody_knows_is_said_instead_of_asking_for_another_lock(here: Path) -> None:
+    locked(local(here), here)
+    facts, report = ask(with_values(local(here), hardware={"gpu": "rtx-4O90"}), here, offline=True)
+    assert facts is None
+    assert codes(report) == ["DC660"]
 
 
 def test_other_adapters_than_locked_and_what_does_not_matter(here: Path) -> None:
