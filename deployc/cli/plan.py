@@ -30,7 +30,9 @@ def command(
     analysis = pipeline.compile(file, offline=offline)
     made = pipeline.plan_of(analysis, None if offline or no_target else observe)
     if output is not None:
-        show.written(output, json_text(made.document))
+        read = analysis.document.inputs if analysis.document else {}
+        keep = [file, pipeline.lock_path(file), *(file.parent / name for name in read)]
+        show.written(output, json_text(made.document), keep)
     if json:
         show.json(made.document)
     else:

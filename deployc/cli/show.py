@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -53,13 +53,21 @@ def plan(document: Mapping[str, Any], diagnostics: Report, *, file: str, applies
     text(view(document, diagnostics, color=color(out, no_color), width=width(out), file=file, applies=applies))
 
 
-def written(path: Path, content: str) -> None:
-    """Write a file whole, its folder made first. Raises Stop where the disk refuses."""
+def written(path: Path, content: str, keep: Iterable[Path] = ()) -> None:
+    """Write a file whole, its folder made first. Raises Stop where the disk refuses.
+
+    A link is followed. A device or a pipe, and the files to `keep`, are not replaced.
+    """
     from deployc import files
 
+    place = Path(os.path.realpath(path))
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        files.write(path, content, mode=0o644)
+        if place.exists() and not place.is_file():
+            raise OSError(None, "it is a folder, a device or a pipe, and would be replaced by a file")
+        if any(place == Path(os.path.realpath(kept)) for kept in keep):
+            raise OSError(None, "what is written there was read from it, and would be lost")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        files.write(place, content, mode=0o644)
     except OSError as wrong:
         detail = f"{path}: {wrong.strerror or wrong}."
         raise Stop(error("DC197", "a file cannot be written", detail, "name another place, or make room")) from None

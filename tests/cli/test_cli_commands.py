@@ -185,6 +185,27 @@ def test_an_output_that_cannot_be_written(words: tuple[str, ...], project: Path,
     assert (project / "deploy.yaml").read_text() == (EXAMPLE / "deploy.yaml").read_text()
 
 
+@pytest.mark.parametrize("name", ["deploy.yaml", "deploy.lock", "link.yaml", "./sub/../deploy.yaml"])
+def test_what_a_plan_was_read_from_is_not_overwritten(name: str, project: Path, capsys: Capture) -> None:
+    before = {path: path.read_bytes() for path in (project / "deploy.yaml", project / "deploy.lock")}
+    (project / "sub").mkdir()
+    (project / "link.yaml").symlink_to("deploy.yaml")
+    assert run(["plan", "--offline", "-o", name]) == 1
+    assert "DC197" in capsys.readouterr().err
+    assert before == {path: path.read_bytes() for path in before}
+
+
+def test_a_pipe_is_not_replaced_and_a_link_is_followed(project: Path, capsys: Capture) -> None:
+    os.mkfifo(project / "pipe")
+    assert run(["plan", "--offline", "-o", "pipe"]) == 1
+    assert "a device or a pipe" in capsys.readouterr().err
+    assert (project / "pipe").is_fifo()
+    (project / "link.json").symlink_to("there.json")
+    assert run(["plan", "--offline", "-o", "link.json"]) == 0
+    assert (project / "link.json").is_symlink()
+    assert json.loads((project / "there.json").read_text())["name"] == "domain-qa"
+
+
 def process(project: Path, *words: str, **options: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "deployc", *words], cwd=project, **options)
 
