@@ -27,12 +27,15 @@ def written_flag(deploy: Deploy, facts: Facts, name: str) -> tuple[Any, str] | N
 
 
 def written_count(deploy: Deploy, facts: Facts, name: str) -> Choice[int] | None:
-    """A whole number that the user set; "16k" as the engine reads it. None where it is not set or no number."""
+    """A count that the user set; "16k" as the engine reads it. None where it is not set or no count.
+
+    Below 1 it is none either: JUDGE refuses it (DC501), or it leaves the choice to the engine (max_model_len -1).
+    """
     found = written_flag(deploy, facts, name)
     if found is None:
         return None
     count = as_count(found[0])
-    return None if count is None else Choice(count, found[1], "engine.args")
+    return None if count is None or count < 1 else Choice(count, found[1], "engine.args")
 
 
 def as_count(value: Any) -> int | None:

@@ -31,6 +31,20 @@ OWNERS = {
 """Flags that another key of the file sets too."""
 
 
+LEAST = {
+    name: 1
+    for name in (
+        "max-num-seqs",
+        "max-num-batched-tokens",
+        "tensor-parallel-size",
+        "max-loras",
+        "max-lora-rank",
+        "block-size",
+    )
+} | {"max-model-len": -1}
+"""Counts of which the engine needs one; max_model_len -1 lets the engine choose (vllm/config/model.py)."""
+
+
 def known(case: Case) -> Iterator[Diagnostic]:
     """A flag that this version's parser does not have stops the engine at once."""
     flags = case.facts.engine.flags
@@ -101,6 +115,10 @@ def _wrong(flag: Flag, value: Any) -> str:
         return f"takes a whole number, not {value!r}"
     if flag.type == "float" and (isinstance(value, bool) or not isinstance(value, int | float)):
         return f"takes a number, not {value!r}"
+    if flag.name in LEAST and (as_count(value) or 0) < LEAST[flag.name]:
+        return f"must be at least {LEAST[flag.name]}, not {value!r}"
+    if flag.name == "gpu-memory-utilization" and not 0 < value <= 1:
+        return f"is a share of the card, above 0 and at most 1, not {value!r}"
     if flag.type == "json" and isinstance(value, str) and not _is_json(value):
         return f"takes JSON, and this is none: {value[:60]!r}"
     return ""

@@ -229,6 +229,27 @@ def with_adapter(rank: int = 16) -> Facts:
     return replace(facts_of(), adapters=(adapter,))
 
 
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("max-num-seqs: -5", "max-num-seqs: 1"),
+        ("max-num-seqs: 0", "max-num-seqs: 5"),
+        ("block-size: 0", "block-size: 16"),
+        ("max-model-len: -7", "max-model-len: -1"),
+        ("max-num-batched-tokens: 0", "max-num-batched-tokens: 2k"),
+    ],
+)
+def test_counts_that_no_engine_takes(wrong: str, right: str) -> None:
+    assert codes(engine=f"{{version: 0.32.0, args: {{{wrong}}}}}")["DC501"] == "error"
+    assert "DC501" not in codes(engine=f"{{version: 0.32.0, args: {{{right}}}}}")
+
+
+@pytest.mark.parametrize("share", ["5", "0", "-0.5"])
+def test_a_share_of_the_card_is_a_share(share: str) -> None:
+    assert codes(engine=f"{{version: 0.32.0, args: {{gpu-memory-utilization: {share}}}}}")["DC501"] == "error"
+    assert "DC501" not in codes(engine="{version: 0.32.0, args: {gpu-memory-utilization: 1}}")
+
+
 def test_one_adapter_served_unmerged_costs_and_is_said() -> None:
     assert codes(with_adapter(), adapters="[{name: a, source: ./a, mode: serve}]")["DC245"] == "warning"
     assert "DC245" not in codes(with_adapter(), adapters="[{name: a, source: ./a}]")
