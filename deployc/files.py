@@ -25,14 +25,15 @@ def beside(folder: Path, written: str) -> Path:
     return (folder / os.path.expanduser(written)).absolute()  # noqa: PTH111  Path's own raises for an unknown name
 
 
-def write(path: Path, text: str, mode: int = 0o600) -> None:
-    """Replace a file whole: a temporary file in the same folder, synced, then renamed."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+def write(path: Path, content: str | bytes, mode: int = 0o600) -> None:
+    """Replace a file whole: a temporary file in the same folder, synced, then renamed. Text is UTF-8."""
+    # backslashreplace: JSON's own escape for half a surrogate pair, which UTF-8 cannot hold
+    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:
-        # backslashreplace: JSON's own escape for half a surrogate pair, which UTF-8 cannot hold
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

@@ -24,7 +24,7 @@ from deployc.facts.faults import Fault
 from deployc.facts.headers import INDEX
 from deployc.facts.model import SINGLE
 from deployc.facts.source import is_folder
-from deployc.files import beside
+from deployc.files import beside, write
 from deployc.types.bundle import Recipe
 from deployc.types.manifest import Artifact, Content, Manifest, Progress
 
@@ -90,7 +90,7 @@ def _build(
     if checked.shards != (SINGLE,):
         small[INDEX] = _index(into, checked.shards)
     for name, content in small.items():
-        shelf.put(into / name, content)
+        write(into / name, content, shelf.READABLE)
     seconds = {"fetch": fetched - started, **result["seconds"], "total": time.monotonic() - started}
     files = {name: _content(into / name) for name in small}
     manifest = _manifest(recipe, checked, adapters, files, {**result, "seconds": seconds})

@@ -23,6 +23,8 @@ from deployc.spec.deploy import Deploy
 from deployc.types.manifest import Artifact, Manifest
 
 MANIFEST = "manifest.json"
+READABLE = 0o644
+"""Mode of an artifact's files: a container's user and a unit's must read them."""
 FORMAT_VERSION = "1.0"
 SPARE = 16 * 2**20
 """Bytes that stay free beside an artifact: journal, manifest, the file system's own needs."""
@@ -125,7 +127,7 @@ def check_space(folder: Path, needed: int) -> None:
 
 def publish(store: Path, into: Path, manifest: Manifest) -> Artifact:
     """Write the manifest and make the folder an artifact by one rename; what the manifest does not list goes."""
-    put(into / MANIFEST, json.dumps(encode(manifest), indent=2, ensure_ascii=False).encode() + b"\n")
+    files.write(into / MANIFEST, json.dumps(encode(manifest), indent=2, ensure_ascii=False) + "\n", READABLE)
     for path in into.iterdir():
         if path.name not in manifest.files and path.name != MANIFEST:
             path.unlink()
@@ -141,20 +143,6 @@ def publish(store: Path, into: Path, manifest: Manifest) -> Artifact:
 def abandon(store: Path, key: str) -> None:
     """Remove what an unfinished build left."""
     shutil.rmtree(store / f".building-{key}", ignore_errors=True)
-
-
-def put(path: Path, content: bytes) -> None:
-    """A small file, whole or not at all."""
-    temporary = path.with_name(f".{path.name}.partial")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _lock(path: Path, waiting: Callable[[], None]) -> int:

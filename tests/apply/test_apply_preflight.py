@@ -143,7 +143,7 @@ def test_an_artifact_that_lost_a_file_counts_as_missing(bench: Bench) -> None:
     into.mkdir(parents=True)
     made = {"config.json": b"{}", "model.safetensors": b"weights"}
     for name, content in made.items():
-        store.put(into / name, content)
+        (into / name).write_bytes(content)
     contents = {name: Content(len(content), "0" * 64) for name, content in made.items()}
     manifest = Manifest(store.FORMAT_VERSION, RECIPE.key, {}, {}, contents, "0", "0", 1, "2026-01-01T00:00:00Z", {})
     artifact = store.publish(place, into, manifest)

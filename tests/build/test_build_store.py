@@ -26,7 +26,7 @@ def artifact(place: Path, key: str = KEY, built_at: str = "2030-01-01T00:00:00+0
     """Two small files, published."""
     into = store.begin(place, key, 10)
     for name, text in MADE.items():
-        store.put(into / name, text.encode())
+        (into / name).write_text(text)
     (into / journal.NAME).write_text("{}")
     files = {path.name: Content(path.stat().st_size, sha256(path)) for path in into.iterdir() if path.name in MADE}
     manifest = Manifest(store.FORMAT_VERSION, key, {}, {}, files, "0", "2", 1, built_at, {})

@@ -10,10 +10,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from deployc import files
 from deployc.data import profiles
 from deployc.facts.catalogue.fetch import fetch
 from deployc.facts.catalogue.source import Tree, Unreadable
-from deployc.facts.catalogue.write import render, write
+from deployc.facts.catalogue.write import render
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
         path = options.output / f"vllm-{version}.json"
         try:
             with tempfile.TemporaryDirectory() as folder:
-                write(path, render(version, Tree(options.sources or fetch(version, Path(folder)))))
+                files.write(path, render(version, Tree(options.sources or fetch(version, Path(folder)))), mode=0o644)
         except Unreadable as why:
             sys.stderr.write(f"vllm {version}: {why}\n")
             failed = 1
