@@ -106,15 +106,18 @@ def _model(deploy: Deploy, env: Env, old: Lock | None, report: Report) -> ModelF
 
 def _adapter(deploy: Deploy, index: int, env: Env, old: Lock | None, report: Report) -> AdapterFacts | None:
     adapter = deploy.adapters[index]
-    if old is not None and _same(deploy, old, f"adapters.{index}.") and _stays(adapter.source, ""):
-        return old.adapters[index] if index < len(old.adapters) else None
+    section = f"adapters.{index}"
+    if old is not None and index < len(old.adapters) and _same(deploy, old, f"{section}."):
+        locked = old.adapters[index]
+        if _stays(adapter.source, "") or _gone(deploy, section, locked, env, report):
+            return locked
 
     def read(source: Source) -> AdapterFacts:
         from deployc.facts.adapter import adapter_facts
 
         return adapter_facts(adapter.name, source, adapter.source)
 
-    return _read(deploy, f"adapters.{index}", adapter.source, adapter.revision, env, report, read)
+    return _read(deploy, section, adapter.source, adapter.revision, env, report, read)
 
 
 def _read(
@@ -166,6 +169,18 @@ def _looked_over(deploy: Deploy, facts: Facts, env: Env, report: Report) -> Fact
     return None if report.errors else facts
 
 
+def _gone(deploy: Deploy, section: str, locked: ModelFacts | AdapterFacts, env: Env, report: Report) -> bool:
+    """Whether a locked folder is not there: a warning says so, and what is locked of it stays."""
+    from deployc.facts.opening import folder_path
+
+    if folder_path(deploy, locked.source, env).exists():
+        return False
+    detail = f"{locked.source} is not there; the facts are those of the lockfile."
+    fix = "Plan with what is locked, or bring the folder before building."
+    report.add(_since(detail, fix, deploy.at(f"{section}.source")))
+    return True
+
+
 def _changed(deploy: Deploy, section: str, locked: ModelFacts | AdapterFacts, env: Env, report: Report) -> bool:
     """Whether a folder's files are no longer those that were locked; a warning says so, or that it is not there."""
     from deployc.facts.folder import Folder
@@ -173,13 +188,10 @@ def _changed(deploy: Deploy, section: str, locked: ModelFacts | AdapterFacts, en
     from deployc.facts.source import pinned
 
     at = deploy.at(f"{section}.source")
-    path = folder_path(deploy, locked.source, env)
-    if not path.exists():
-        detail = f"{locked.source} is not there; the facts are those of the lockfile."
-        report.add(_since(detail, "Plan with what is locked, or bring the folder before building.", at))
+    if _gone(deploy, section, locked, env, report):
         return False
     try:
-        now = pinned(Folder(path, locked.source).files())
+        now = pinned(Folder(folder_path(deploy, locked.source, env), locked.source).files())
     except Fault as fault:
         report.add(fault.placed(at))
         return False

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from deployc import units
 from deployc.cost import kv_cache
+from deployc.cost.context import positions
 from deployc.cost.memory import block_size, token_bytes
 from deployc.cost.prediction import kv_room, mean_request
 from deployc.diagnostics import Diagnostic, error, warning
@@ -70,7 +71,7 @@ def longest_request_fits(case: Case) -> Iterator[Diagnostic]:
         f"{units.show_count(length)} tokens of {units.show_bytes(size)} each are {units.show_bytes(needed)} a card; "
         f"{_range(bill.kv_cache.low, bill.kv_cache.high)} are left."
         + (f" The longest that fits is {units.show_count(fits)} tokens." if fits else ""),
-        f"set workload.max_context to {fits}" if fits else "",
+        f"set workload.max_context to {min(fits, positions(case.deploy, case.facts))}" if fits else "",
         at="workload.max_context",
     )
     if requests > 1 and needed <= bill.kv_cache.low:

@@ -150,6 +150,25 @@ def test_a_plan_that_got_nowhere_is_headed_by_its_file(project: Path, capsys: Ca
     assert capsys.readouterr().out.startswith("other.yaml\n")
 
 
+@pytest.mark.parametrize("answer", ["n\n", "", "what\nn\n"])
+def test_what_is_not_agreed_to_is_left_and_said(answer: str, project: Path, capsys: Capture) -> None:
+    command = [sys.executable, "-m", "deployc", "destroy"]
+    done = subprocess.run(command, input=answer, capture_output=True, text=True, cwd=project, check=False)
+    assert done.returncode == 130
+    assert "left as it is" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_another_card_is_locked_though_the_adapter_is_not_there(project: Path, capsys: Capture) -> None:
+    edit(project, "gpu: rtx-4090", "gpu: rtx-3090")
+    assert run(["plan", "--offline"]) == 3
+    assert "deployc lock" in capsys.readouterr().out
+    assert run(["lock"]) == 0
+    assert "warning[DC194]" in capsys.readouterr().err
+    assert run(["plan", "--offline"]) == 0
+    assert "1 x rtx-3090" in capsys.readouterr().out
+
+
 def test_apply_acts_on_a_process_only_and_says_so(project: Path, capsys: Capture) -> None:
     assert run(["apply", "--offline"]) == 1
     shown = capsys.readouterr().err
