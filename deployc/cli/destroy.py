@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from deployc.cli import options, show
+from deployc.cli.shaped import shaped
 from deployc.diagnostics import ExitCode
 
 
@@ -19,14 +20,10 @@ def command(
     """Stop what runs and forget its secrets; history and logs stay. Example: deployc destroy --yes"""
     import os
 
-    from deployc import pipeline
     from deployc.apply import destroy, observe, state
 
-    analysis = pipeline.shape(file)
-    if analysis.deploy is None:
-        show.report(analysis.report, no_color=no_color)
-        return analysis.exit_code
-    name, place = analysis.deploy.name, state.locate(analysis.deploy, file.parent, os.environ)
+    deploy = shaped(file, no_color=no_color)
+    name, place = deploy.name, state.locate(deploy, file.parent, os.environ)
     if not yes:
         runs = observe.status(place)
         what = f"{name} ({runs.condition}{f', {runs.url}' if runs.url else ''})"

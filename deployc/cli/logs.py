@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from deployc.cli import options, show
+from deployc.cli.shaped import shaped
 from deployc.diagnostics import ExitCode
 
 
@@ -19,14 +20,10 @@ def command(
     """Print the engine's log, control characters escaped. Example: deployc logs --follow"""
     import os
 
-    from deployc import pipeline
     from deployc.apply import observe, state
 
-    analysis = pipeline.shape(file)
-    if analysis.deploy is None:
-        show.report(analysis.report, no_color=no_color)
-        return analysis.exit_code
-    for line in observe.logs(state.locate(analysis.deploy, file.parent, os.environ), lines=lines, follow=follow):
+    deploy = shaped(file, no_color=no_color)
+    for line in observe.logs(state.locate(deploy, file.parent, os.environ), lines=lines, follow=follow):
         if not show.text(line):
             break
     return ExitCode.OK

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from deployc.cli import options, show
+from deployc.cli.shaped import shaped
 from deployc.diagnostics import ExitCode
 
 if TYPE_CHECKING:
@@ -18,23 +19,14 @@ def command(
     """Say what runs for a deploy.yaml on this host. Example: deployc status"""
     import os
 
-    from deployc import pipeline
     from deployc.apply import observe, state
 
-    analysis = pipeline.shape(file)
-    if analysis.deploy is None:
-        if json:
-            from deployc.plan.document import partial_document
-
-            show.json(partial_document(None, analysis.report))
-        else:
-            show.report(analysis.report, no_color=no_color)
-        return analysis.exit_code
-    status = observe.status(state.locate(analysis.deploy, file.parent, os.environ))
+    deploy = shaped(file, json=json, no_color=no_color)
+    status = observe.status(state.locate(deploy, file.parent, os.environ))
     if json:
-        show.json({"format_version": "1.0", "name": analysis.deploy.name, **asdict(status), "diagnostics": []})
+        show.json({"format_version": "1.0", "name": deploy.name, **asdict(status), "diagnostics": []})
     else:
-        show.text(text(analysis.deploy.name, status))
+        show.text(text(deploy.name, status))
     return ExitCode.OK
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deployc.cli import options, show
-from deployc.diagnostics import ExitCode, Report, Stop
+from deployc.cli.shaped import shaped
+from deployc.diagnostics import ExitCode, Report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +27,7 @@ def listing(file: options.File = options.DEFAULT_FILE, json: options.Json = Fals
     from deployc.build.store import artifacts, damaged
     from deployc.units import show_bytes
 
-    place = _place(file)
+    place = _place(file, json)
     found, report = artifacts(place), Report(damaged(place))
     if json:
         from deployc.plan.document import diagnostics
@@ -71,13 +72,9 @@ def verify(
     return ExitCode.FAILED if report.errors or (key and not chosen) else ExitCode.OK
 
 
-def _place(file: Path) -> Path:
+def _place(file: Path, json: bool = False) -> Path:
     import os
 
-    from deployc import pipeline
     from deployc.build.store import locate
 
-    analysis = pipeline.shape(file)
-    if analysis.deploy is None:
-        raise Stop(analysis.report, analysis.exit_code)
-    return locate(analysis.deploy, os.environ)
+    return locate(shaped(file, json=json), os.environ)

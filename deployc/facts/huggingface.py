@@ -6,13 +6,14 @@ by HTTP range from `/{id}/resolve/{commit}/{file}`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from deployc.facts import faults
-from deployc.facts.source import SMALL, Entry, Hub, check_repository, check_revision, is_pinned
-from deployc.facts.web import BUSY, Again, Patience, Web, host_of, of_status, patiently
+from deployc.facts.repository import Repository
+from deployc.facts.source import Entry, Hub, is_pinned
+from deployc.facts.web import BUSY, Again, Patience, of_status, patiently
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import ModelInfo
@@ -21,36 +22,21 @@ T = TypeVar("T")
 ENDPOINT = "https://huggingface.co"
 
 
-class HuggingFace:
-    """A repository as a source. Raises Fault already when made: the revision is resolved to a commit then."""
+class HuggingFace(Repository):
+    """Its files are pinned by the sha256 of large ones, the hub's etag of small ones."""
 
     hub: Hub = "huggingface"
 
     def __init__(self, source: str, revision: str | None, endpoint: str, token: str | None, patience: Patience) -> None:
-        self.repository = check_repository(source)
-        check_revision(revision, host_of(endpoint), source)
         secrets = {"Authorization": f"Bearer {token}"} if token else {}
-        self._web = Web(endpoint, source, secrets, patience)
+        super().__init__(source, revision, endpoint, secrets, patience)
         self._token: str | bool = token or False
         info = self.asked(lambda: self._listing(revision), revision, "the listing")
         commit = info.sha
         if not isinstance(commit, str) or info.siblings is None:
             raise faults.not_a_hub(self._web.host, f"its answer about {source} names no commit or no files.")
-        self.revision: str | None = commit
-        self.where = f"{self._web.host}/{source} at {commit[:12]}"
+        self._at(commit)
         self._files = {s.rfilename: self._entry(s) for s in info.siblings if "/" not in s.rfilename}
-
-    def files(self) -> Mapping[str, Entry]:
-        """Size and digest of each file at the root: sha256 of large ones, the hub's etag of small ones."""
-        return self._files
-
-    def read(self, name: str) -> bytes:
-        """A small file whole."""
-        return self._web.get(self._url(name), name, SMALL)
-
-    def range(self, name: str, begin: int, end: int) -> bytes:
-        """Exactly the bytes [begin, end) of a file."""
-        return self._web.get(self._url(name), name, end - begin, (begin, end))
 
     def _url(self, name: str) -> str:
         return f"{self._web.endpoint}/{self.repository}/resolve/{self.revision}/{quote(name)}"

@@ -14,45 +14,31 @@ from typing import Any
 from urllib.parse import urlencode
 
 from deployc.facts import faults
-from deployc.facts.source import SMALL, Entry, Hub, check_repository, check_revision
-from deployc.facts.web import Patience, Web, host_of
+from deployc.facts.repository import Repository
+from deployc.facts.source import SMALL, Entry, Hub
+from deployc.facts.web import Patience
 
 ENDPOINT = "https://www.modelscope.cn"
 BRANCH = "master"
 """The default branch of every ModelScope repository."""
 
 
-class ModelScope:
-    """A repository as a source. Raises Fault already when made: the revision is resolved to a commit then."""
+class ModelScope(Repository):
+    """Its files are pinned by their sha256."""
 
     hub: Hub = "modelscope"
 
     def __init__(self, source: str, revision: str | None, endpoint: str, token: str | None, patience: Patience) -> None:
-        self.repository = check_repository(source)
-        check_revision(revision, host_of(endpoint), source)
         # older addresses take the session cookie, newer ones the bearer token
         secrets = {"Authorization": f"Bearer {token}", "Cookie": f"m_session_id={token}"} if token else {}
-        self._web = Web(endpoint, source, secrets, patience)
+        super().__init__(source, revision, endpoint, secrets, patience)
         commit = self._commit(revision or BRANCH)
-        self.revision: str | None = commit
-        self.where = f"{self._web.host}/{source} at {commit[:12]}"
+        self._at(commit)
         listed = self._data(f"repo/files?{urlencode({'Revision': commit, 'Recursive': 'False'})}", "the listing")
         rows = listed.get("Files") if isinstance(listed, dict) else None
         if not isinstance(rows, list):
             raise faults.no_revision(self._web.host, source, revision or commit, self._known())
         self._files = {r["Path"]: _entry(r) for r in rows if isinstance(r, dict) and r.get("Type") == "blob"}
-
-    def files(self) -> Mapping[str, Entry]:
-        """Size and sha256 of each file at the root."""
-        return self._files
-
-    def read(self, name: str) -> bytes:
-        """A small file whole."""
-        return self._web.get(self._url(name), name, SMALL)
-
-    def range(self, name: str, begin: int, end: int) -> bytes:
-        """Exactly the bytes [begin, end) of a file."""
-        return self._web.get(self._url(name), name, end - begin, (begin, end))
 
     def _address(self, rest: str) -> str:
         return f"{self._web.endpoint}/api/v1/models/{self.repository}/{rest}"
