@@ -30,6 +30,8 @@ from deployc.types.groups import Tensor, compress, expand
 HERE = Path(__file__).resolve().parent
 WRITTEN = HERE / "written_by_hand"
 EXAMPLES = (
+    "quickstart/deploy.yaml",
+    "quickstart/too-long.yaml",
     "qwen2.5-7b-lora-rtx4090/deploy.yaml",
     "qwen2.5-7b-a100/deploy.yaml",
     "qwen2.5-7b-4x4090d/deploy.yaml",

@@ -11,18 +11,9 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from deployc.diagnostics import Span
 from deployc.spec.deploy import Deploy, Path, bind
+from deployc.types.architecture import Architecture, LayerCache
 from deployc.types.choices import Choice, Choices
-from deployc.types.facts import (
-    AdapterFacts,
-    Architecture,
-    EngineFacts,
-    Facts,
-    Flag,
-    GpuFacts,
-    ModelFacts,
-    Spec,
-    TensorGroup,
-)
+from deployc.types.facts import AdapterFacts, EngineFacts, Facts, Flag, GpuFacts, ModelFacts, Spec, TensorGroup
 from deployc.types.figure import Basis, Figure, banded, exact
 from deployc.types.prediction import Memory, Prediction, SingleStream, Speed
 
@@ -139,6 +130,7 @@ def architecture() -> Architecture:
         max_position_embeddings=32768,
         tie_word_embeddings=False,
         dtype="bfloat16",
+        caches=(LayerCache("full", tuple(range(28)), 4, 128, 128),),
         rope={"rope_theta": 1000000.0},
     )
 

@@ -34,15 +34,15 @@ def _spread(deploy: Deploy, facts: Facts) -> Choices:
     what is left of the cards serves as replicas.
     """
     drafts = [_narrowest(deploy, facts, weights) for weights in _weights(deploy, facts)]
-    starting = [draft for draft in drafts if _starts(deploy, facts, draft, "value")]
+    starting = [draft for draft in drafts if _starts(facts, draft, "value")]
     return next((d for d in starting if _holds_the_load(deploy, facts, d)), (starting or drafts[-1:])[0])
 
 
 def _narrowest(deploy: Deploy, facts: Facts, weights: Choice[str]) -> Choices:
     """The fewest cards that start for certain, else that may start, else as many as there are."""
     drafts = [_sized(deploy, facts, weights, size) for size in _tensor_parallel(deploy, facts)]
-    certain = (draft for draft in drafts if _starts(deploy, facts, draft, "low"))
-    likely = (draft for draft in drafts if _starts(deploy, facts, draft, "value"))
+    certain = (draft for draft in drafts if _starts(facts, draft, "low"))
+    likely = (draft for draft in drafts if _starts(facts, draft, "value"))
     return next(certain, None) or next(likely, drafts[-1])
 
 
@@ -83,6 +83,7 @@ def _sized(deploy: Deploy, facts: Facts, weights: Choice[str], tensor_parallel: 
     serves = form.adapter_mode(deploy).value == "serve" and facts.adapters
     draft = Choices(
         weights=weights,
+        ignore=tuple(deploy.quantization.ignore),
         dtype=form.dtype(deploy, facts),
         adapter_mode=form.adapter_mode(deploy),
         kv_cache_dtype=form.kv_cache_dtype(deploy, facts),
@@ -122,9 +123,9 @@ def _replicas(deploy: Deploy, facts: Facts, tensor_parallel_size: int) -> Choice
     return Choice(count, "default", reason)
 
 
-def _starts(deploy: Deploy, facts: Facts, choices: Choices, side: Literal["value", "low"]) -> bool:
+def _starts(facts: Facts, choices: Choices, side: Literal["value", "low"]) -> bool:
     """Whether the engine holds one request of max_model_len, without which it refuses to start."""
-    usable = memory(deploy, facts, choices)[1].usable
+    usable = memory(facts, choices)[1].usable
     return (usable.low if side == "low" else usable.value) >= choices.max_model_len.value
 
 
@@ -132,4 +133,4 @@ def _holds_the_load(deploy: Deploy, facts: Facts, choices: Choices) -> bool:
     """Whether all requests in flight on one engine, at their mean length, have room in its KV cache."""
     flight = deploy.workload.concurrency or 1
     needed = min(flight, choices.max_num_seqs.value) * mean_request(deploy).tokens
-    return memory(deploy, facts, choices)[1].usable.value >= needed
+    return memory(facts, choices)[1].usable.value >= needed

@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 
 from deployc import units
-from deployc.cost import kv_cache
 from deployc.cost.context import positions
-from deployc.cost.memory import block_size, memory, token_bytes
+from deployc.cost.kv_cache import CPU_BLOCK, layout
+from deployc.cost.memory import memory
 from deployc.cost.prediction import mean_request
 from deployc.cost.written import written_count, written_flag
 from deployc.spec.deploy import Deploy
@@ -34,9 +34,9 @@ def fitted_length(deploy: Deploy, facts: Facts, choices: Choices) -> Choice[int]
     if choice.because != "default":
         return choice
     requests = deploy.sla.full_length_requests or 1
-    left = memory(deploy, facts, choices)[0].kv_cache
-    size, block = token_bytes(facts, choices), block_size(facts)
-    fits = next((n for n in (kv_cache.longest(b, size, block, requests) for b in (left.low, left.value)) if n), 0)
+    left = memory(facts, choices)[0].kv_cache
+    pages = layout(facts, choices)
+    fits = next((n for n in (pages.longest(b, requests) for b in (left.low, left.value)) if n), 0)
     if fits == 0 or fits >= choice.value:
         return choice
     many = f"{requests} requests" if requests > 1 else "one request"
@@ -65,7 +65,7 @@ def max_num_seqs(deploy: Deploy, facts: Facts, replicas: int, choices: Choices |
     if choices is None:
         return Choice(seqs, "default", "the engine's default for this card")
     request = mean_request(deploy)
-    usable = memory(deploy, facts, choices)[1].usable.value
+    usable = memory(facts, choices)[1].usable.value
     fit = max(1, int(usable // request.tokens))
     if fit >= seqs:
         return Choice(seqs, "default", "the engine's default for this card")
@@ -110,15 +110,15 @@ def cpu_kv_cache(deploy: Deploy, facts: Facts, choices: Choices) -> Choice[int] 
     if written is not None and written.strip().isdigit():
         at = deploy.because("engine.env.VLLM_CPU_KVCACHE_SPACE")
         return Choice(int(written) * GIB, at, "as written")
-    request, size = mean_request(deploy), token_bytes(facts, choices)
+    request, size = mean_request(deploy), layout(facts, choices).token_bytes
     flight = deploy.workload.concurrency or choices.max_num_seqs.value
     tokens = max(
         flight * (request.long_input + request.long_output),
         choices.max_model_len.value * (deploy.sla.full_length_requests or 1),
     )
-    bill = memory(deploy, facts, replace(choices, cpu_kv_cache_bytes=Choice(0, "default")))[0]
+    bill = memory(facts, replace(choices, cpu_kv_cache_bytes=Choice(0, "default")))[0]
     left = bill.total.value - bill.weights.value - bill.activations.value - bill.non_torch.value
-    needed = math.ceil((tokens + kv_cache.CPU_BLOCK) * size / GIB)
+    needed = math.ceil((tokens + CPU_BLOCK) * size / GIB)
     space = max(1, min(needed, int(left // GIB)))
     return Choice(space * GIB, "search", f"{space} GiB hold the {units.show_count(tokens)} tokens of the load")
 

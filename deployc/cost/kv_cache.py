@@ -1,4 +1,4 @@
-"""The KV cache: bytes a token, blocks, tokens as the engine logs them, requests that fit.
+"""The KV cache of one card: bytes a token, blocks, tokens as the engine logs them, requests that fit.
 
 Page = 2 x kv_heads x head_dim x bytes x block_size a layer (vllm/v1/kv_cache_interface.py, FullAttentionSpec).
 """
@@ -6,45 +6,58 @@ Page = 2 x kv_heads x head_dim x bytes x block_size a layer (vllm/v1/kv_cache_in
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-from deployc.types.facts import Architecture
+from deployc.types.choices import Choices
+from deployc.types.facts import Facts
 
 GPU_BLOCK, CPU_BLOCK = 16, 128
 """Tokens a block: vLLM's default on GPUs; on the CPU engine (vllm/platforms/cpu.py)."""
 
 
-def bytes_per_token(architecture: Architecture, kv_cache_dtype: str, dtype: str, tensor_parallel_size: int = 1) -> int:
-    """KV bytes of one token on one rank, all layers; KV heads are replicated where TP exceeds them."""
-    element = 1 if kv_cache_dtype.startswith("fp8") else {"float32": 4}.get(dtype, 2)
-    heads = max(1, -(-architecture.kv_heads // tensor_parallel_size))
-    return 2 * architecture.layers * heads * architecture.head_dim * element
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the engine forms its cache on the fullest card, for requests of at most `max_model_len` tokens."""
+
+    block_size: int  # tokens a block
+    token_bytes: int  # that one more token of a long request takes, all layers
+    max_model_len: int
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of one block over all layers."""
+        return self.token_bytes * self.block_size
+
+    def blocks(self, available: float) -> int:
+        """Whole blocks in the memory that is left; none where it is negative."""
+        return max(0, math.floor(available / self.block_bytes))
+
+    def logged_tokens(self, available: float) -> int:
+        """Tokens of the line "GPU KV cache size"."""
+        return self.blocks(available) * self.block_size
+
+    def usable_tokens(self, available: float) -> int:
+        """Tokens that requests can use: one block is the null block (vllm/v1/core/block_pool.py)."""
+        return max(0, self.blocks(available) - 1) * self.block_size
+
+    def concurrency(self, available: float) -> float:
+        """Requests of `max_model_len` at once, as the engine logs it: blocks over blocks a request."""
+        return self.blocks(available) / math.ceil(self.max_model_len / self.block_size)
+
+    def needed(self, length: int) -> int:
+        """Bytes for one request of `length` tokens: whole blocks, and the null block beside them."""
+        return (math.ceil(length / self.block_size) + 1) * self.block_bytes
+
+    def longest(self, available: float, requests: int = 1) -> int:
+        """The largest max_model_len of which `requests` fit, in whole blocks."""
+        return self.usable_tokens(available) // requests // self.block_size * self.block_size
 
 
-def blocks(available: float, token_bytes: int, block_size: int) -> int:
-    """Whole blocks in the memory that is left; none where it is negative."""
-    return max(0, math.floor(available / (token_bytes * block_size)))
-
-
-def logged_tokens(available: float, token_bytes: int, block_size: int) -> int:
-    """Tokens of the line "GPU KV cache size"."""
-    return blocks(available, token_bytes, block_size) * block_size
-
-
-def usable_tokens(available: float, token_bytes: int, block_size: int) -> int:
-    """Tokens that requests can use: one block is the null block (vllm/v1/core/block_pool.py)."""
-    return max(0, blocks(available, token_bytes, block_size) - 1) * block_size
-
-
-def concurrency(available: float, token_bytes: int, block_size: int, max_model_len: int) -> float:
-    """Requests of `max_model_len` at once, as the engine logs it: blocks over blocks a request."""
-    return blocks(available, token_bytes, block_size) / math.ceil(max_model_len / block_size)
-
-
-def needed(length: int, token_bytes: int, block_size: int) -> int:
-    """Bytes for one request of `length` tokens: whole blocks, and the null block beside them."""
-    return (math.ceil(length / block_size) + 1) * block_size * token_bytes
-
-
-def longest(available: float, token_bytes: int, block_size: int, requests: int = 1) -> int:
-    """The largest max_model_len of which `requests` fit, in whole blocks."""
-    return usable_tokens(available, token_bytes, block_size) // requests // block_size * block_size
+def layout(facts: Facts, choices: Choices) -> Layout:
+    """The cache of one engine under these choices; KV heads are replicated where TP exceeds them."""
+    architecture, dtype = facts.model.architecture, choices.dtype.value
+    element = 1 if choices.kv_cache_dtype.value.startswith("fp8") else {"float32": 4}.get(dtype, 2)
+    heads = max(1, -(-architecture.kv_heads // choices.tensor_parallel_size.value))
+    token_bytes = 2 * architecture.layers * heads * architecture.head_dim * element
+    block_size = CPU_BLOCK if facts.smallest.name == "cpu" else GPU_BLOCK
+    return Layout(block_size, token_bytes, choices.max_model_len.value)

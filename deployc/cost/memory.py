@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from deployc.cost import kv_cache, overhead
+from deployc.cost import overhead
+from deployc.cost.kv_cache import layout
 from deployc.cost.weights import weight_bytes
-from deployc.spec.deploy import Deploy
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts
 from deployc.types.figure import Figure, exact, weakest
@@ -29,44 +29,29 @@ class KvCache:
     bytes_per_token: Figure
 
 
-def memory(deploy: Deploy, facts: Facts, choices: Choices) -> tuple[Memory, KvCache]:
+def memory(facts: Facts, choices: Choices) -> tuple[Memory, KvCache]:
     """Memory and KV cache of one engine under these choices."""
-    bill = _cpu_bill(deploy, facts, choices) if facts.smallest.name == "cpu" else _gpu_bill(deploy, facts, choices)
+    bill = _cpu_bill(facts, choices) if facts.smallest.name == "cpu" else _gpu_bill(facts, choices)
     return bill, kv(facts, choices, bill.kv_cache)
 
 
 def kv(facts: Facts, choices: Choices, left: Figure) -> KvCache:
     """Tokens and requests that fit into `left` bytes a card."""
-    size, block, length = token_bytes(facts, choices), block_size(facts), choices.max_model_len.value
+    pages = layout(facts, choices)
 
-    def figure(count: Callable[[float, int, int], float], unit: str) -> Figure:
-        low, value, high = (count(b, size, block) for b in (left.low, left.value, left.high))
+    def figure(count: Callable[[float], float], unit: str) -> Figure:
+        low, value, high = (count(room) for room in (left.low, left.value, left.high))
         return Figure(value, low, high, unit, left.basis)
 
     return KvCache(
-        figure(kv_cache.logged_tokens, "tokens"),
-        figure(kv_cache.usable_tokens, "tokens"),
-        figure(lambda room, token, page: kv_cache.concurrency(room, token, page, length), "requests"),
-        exact(size * choices.tensor_parallel_size.value, "B"),
+        figure(pages.logged_tokens, "tokens"),
+        figure(pages.usable_tokens, "tokens"),
+        figure(pages.concurrency, "requests"),
+        exact(pages.token_bytes * choices.tensor_parallel_size.value, "B"),
     )
 
 
-def token_bytes(facts: Facts, choices: Choices) -> int:
-    """KV bytes of one token on one card."""
-    return kv_cache.bytes_per_token(
-        facts.model.architecture,
-        choices.kv_cache_dtype.value,
-        choices.dtype.value,
-        choices.tensor_parallel_size.value,
-    )
-
-
-def block_size(facts: Facts) -> int:
-    """Tokens a block."""
-    return kv_cache.CPU_BLOCK if facts.smallest.name == "cpu" else kv_cache.GPU_BLOCK
-
-
-def model_bytes(deploy: Deploy, facts: Facts, choices: Choices) -> int:
+def model_bytes(facts: Facts, choices: Choices) -> int:
     """Bytes of weights on the fullest card."""
     return weight_bytes(
         facts.model.tensors,
@@ -74,7 +59,7 @@ def model_bytes(deploy: Deploy, facts: Facts, choices: Choices) -> int:
         choices.tensor_parallel_size.value,
         choices.dtype.value,
         choices.weights.value,
-        tuple(deploy.quantization.ignore),
+        choices.ignore,
     )
 
 
@@ -86,13 +71,13 @@ def _slots(facts: Facts, choices: Choices) -> Figure:
         choices.dtype.value)  # fmt: skip
 
 
-def _gpu_bill(deploy: Deploy, facts: Facts, choices: Choices) -> Memory:
+def _gpu_bill(facts: Facts, choices: Choices) -> Memory:
     model, calibration = facts.model.architecture, facts.calibration
     tp, seqs = choices.tensor_parallel_size.value, choices.max_num_seqs.value
     total = facts.smallest.memory.value
     eager = choices.enforce_eager.value
     budget = exact(math.ceil(total * choices.gpu_memory_utilization.value), "B")
-    weights = exact(model_bytes(deploy, facts, choices), "B")
+    weights = exact(model_bytes(facts, choices), "B")
     tokens = choices.max_num_batched_tokens.value
     dummy = overhead.DummyStep(seqs, tokens, tp, eager)
     activations = overhead.activations(model, calibration, dummy, choices.dtype.value)
@@ -103,11 +88,11 @@ def _gpu_bill(deploy: Deploy, facts: Facts, choices: Choices) -> Memory:
     return Memory(exact(total, "B"), budget, weights, activations, graphs, outside, slots, _left(budget, spent))
 
 
-def _cpu_bill(deploy: Deploy, facts: Facts, choices: Choices) -> Memory:
+def _cpu_bill(facts: Facts, choices: Choices) -> Memory:
     """The process holds weights, its libraries and the pool; VLLM_CPU_KVCACHE_SPACE sets the pool, in whole GiB."""
     calibration = facts.calibration
     total = exact(facts.smallest.memory.value, "B")
-    weights = exact(model_bytes(deploy, facts, choices), "B")
+    weights = exact(model_bytes(facts, choices), "B")
     activations = calibration["cpu_activation"].times(1, "B")
     outside = calibration["cpu_process"].times(1, "B")
     slots = _slots(facts, choices)

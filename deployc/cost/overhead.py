@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deployc.cost.weights import COLUMN, ROW, SERVED_BYTES, shard
+from deployc.types.architecture import Architecture
 from deployc.types.calibration import Calibration
-from deployc.types.facts import Architecture, Facts
+from deployc.types.facts import Facts
 from deployc.types.figure import Figure, exact
 
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deployc.types.facts import Architecture
+from deployc.types.architecture import Architecture
 
 VOCABULARY_PADDING = 64
 """vllm/model_executor/layers/vocab_parallel_embedding.py: DEFAULT_VOCAB_PADDING_SIZE."""

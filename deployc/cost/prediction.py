@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from deployc.cost import load
+from deployc.cost.kv_cache import layout
 from deployc.cost.load import Request, Served
-from deployc.cost.memory import memory, token_bytes
+from deployc.cost.memory import memory
 from deployc.cost.startup import startup
 from deployc.cost.step import Step, step
 from deployc.cost.weights import streamed_bytes
@@ -21,10 +22,10 @@ MODEL_ERROR = 1.2
 
 def predict(deploy: Deploy, facts: Facts, choices: Choices) -> Prediction:
     """The prediction of one configuration. Every figure of `speed` is of all replicas together."""
-    bill, cache = memory(deploy, facts, choices)
+    bill, cache = memory(facts, choices)
     request = mean_request(deploy, prefix_caching=choices.enable_prefix_caching.value)
     replicas, tail = choices.replicas.value, facts.calibration["tail_spread"]
-    steps = [step(deploy, facts, choices, side) for side in ("value", "low", "high")]
+    steps = [step(facts, choices, side) for side in ("value", "low", "high")]
     rooms = [_room(tokens, request, choices) for tokens in (cache.usable.value, cache.usable.low, cache.usable.high)]
     tails = [tail.value, tail.high, tail.low]
     strains = [1.0, MODEL_ERROR, 1 / MODEL_ERROR]
@@ -55,7 +56,7 @@ def predict(deploy: Deploy, facts: Facts, choices: Choices) -> Prediction:
             requests_per_second=rate,
             tokens_per_second=Figure(rate.value * output, rate.low * output, rate.high * output, "1/s", basis),
         ),
-        single_stream=single_stream(deploy, facts, choices, request, steps, basis),
+        single_stream=single_stream(facts, choices, request, steps, basis),
         capacity=_figure(
             [capacity(deploy, s, r, request) * replicas for s, r in zip(steps, rooms, strict=True)], "1/s", basis
         ),
@@ -81,15 +82,13 @@ def mean_request(deploy: Deploy, *, prefix_caching: bool = True) -> Request:
     return Request(mean_in, mean_in - cached, mean_out, long_in, long_out)
 
 
-def single_stream(
-    deploy: Deploy, facts: Facts, choices: Choices, request: Request, steps: list[Step], basis: Basis
-) -> SingleStream:
+def single_stream(facts: Facts, choices: Choices, request: Request, steps: list[Step], basis: Basis) -> SingleStream:
     """One request alone: tokens/s, and what reading weights and KV at the card's full bandwidth would allow."""
     speeds = [1 / s.decode(1, request.context) for s in steps]
     read = streamed_bytes(
         facts.model.tensors, facts.model.architecture, choices.tensor_parallel_size.value, choices.dtype.value,
-        choices.weights.value, tuple(deploy.quantization.ignore))  # fmt: skip
-    read += int(request.context * token_bytes(facts, choices))
+        choices.weights.value, choices.ignore)  # fmt: skip
+    read += int(request.context * layout(facts, choices).token_bytes)
     bandwidth = facts.smallest.bandwidth
     if bandwidth is not None:
         limit = Figure(bandwidth.value / read, bandwidth.value / read, bandwidth.value / read, "1/s", "modelled")

@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from deployc.cost.kv_cache import bytes_per_token
+from deployc.cost.kv_cache import layout
 from deployc.cost.weights import is_embedding, streamed_bytes
-from deployc.spec.deploy import Deploy
 from deployc.types.calibration import Factor
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts
@@ -61,7 +60,7 @@ class Step:
         return max(tokens * token, launched)
 
 
-def step(deploy: Deploy, facts: Facts, choices: Choices, side: Side = "value") -> Step:
+def step(facts: Facts, choices: Choices, side: Side = "value") -> Step:
     """The step of one engine. `side` picks the end of each constant's range."""
     model, tp = facts.model.architecture, choices.tensor_parallel_size.value
     slow: Side = "value" if side == "value" else "high" if side == "low" else "low"
@@ -72,11 +71,11 @@ def step(deploy: Deploy, facts: Facts, choices: Choices, side: Side = "value") -
 
     on_cpu = facts.smallest.name == "cpu"
     bandwidth, peak = _bandwidth(facts, side), _peak(facts, choices, side)
-    ignore = tuple(deploy.quantization.ignore)
-    streamed = streamed_bytes(facts.model.tensors, model, tp, choices.dtype.value, choices.weights.value, ignore)
+    streamed = streamed_bytes(
+        facts.model.tensors, model, tp, choices.dtype.value, choices.weights.value, choices.ignore
+    )
     stream = at("weight_stream_hbm" if bandwidth > GDDR_LIMIT else "weight_stream_gddr")
     active = _active_parameters(facts) / tp
-    token_bytes = bytes_per_token(model, choices.kv_cache_dtype.value, choices.dtype.value, tp)
     share = at("gemm_share") * (at("moe_gemm_share") if model.experts else 1.0)
     routed = _routed_share(facts)
     launch = "cpu_layer_launch" if on_cpu else "eager_layer_launch" if choices.enforce_eager.value else "layer_launch"
@@ -89,7 +88,7 @@ def step(deploy: Deploy, facts: Facts, choices: Choices, side: Side = "value") -
         weight_seconds=(1 - routed) * streamed / (bandwidth * stream) / unmerged,
         expert_seconds=routed * streamed / (bandwidth * stream) / unmerged,
         expert_share=model.experts_per_token / model.experts if model.experts else 0.0,
-        kv_seconds_per_token=token_bytes / (bandwidth * at("kv_stream")),
+        kv_seconds_per_token=layout(facts, choices).token_bytes / (bandwidth * at("kv_stream")),
         flop_seconds_per_token=2 * active / (peak * share) / unmerged,
         attention_seconds=4 * model.layers * model.heads / tp * model.head_dim / (peak * share),
         reduce_seconds_per_token=reduced,

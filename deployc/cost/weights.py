@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from deployc.cost.parallel import VOCABULARY_PADDING
-from deployc.types.facts import DTYPE_BYTES, Architecture, TensorGroup
+from deployc.types.architecture import Architecture
+from deployc.types.facts import DTYPE_BYTES, TensorGroup
 from deployc.types.groups import expand
 
 COLUMN = ("q_proj", "k_proj", "v_proj", "qkv_proj", "gate_proj", "up_proj", "gate_up_proj", "w1", "w3")

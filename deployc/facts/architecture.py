@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployc.facts import faults
-from deployc.types.facts import Architecture, AttentionKind
+from deployc.types.architecture import Architecture, AttentionKind, LayerCache
 
 Config = Mapping[str, Any]
 
@@ -72,10 +72,11 @@ def architecture(config: Config, weights_dtype: str | None = None) -> Architectu
     _no_window(config, family)
     heads, kv_heads, head_dim, kind = _attention(config)
     experts, per_token, expert_size = _experts(config, family)
+    layers = _positive(config, "num_hidden_layers")
     return Architecture(
         name=family.name,
         model_type=config["model_type"],
-        layers=_positive(config, "num_hidden_layers"),
+        layers=layers,
         hidden_size=_positive(config, "hidden_size"),
         intermediate_size=_positive(config, "intermediate_size"),
         attention=kind,
@@ -86,6 +87,7 @@ def architecture(config: Config, weights_dtype: str | None = None) -> Architectu
         max_position_embeddings=_positive(config, "max_position_embeddings"),
         tie_word_embeddings=_tied(config, family),
         dtype=_dtype(config, weights_dtype),
+        caches=(LayerCache("full", tuple(range(layers)), kv_heads, head_dim, head_dim),),
         experts=experts,
         experts_per_token=per_token,
         moe_intermediate_size=expert_size,

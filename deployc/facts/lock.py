@@ -22,7 +22,7 @@ from deployc.types.groups import expand
 if TYPE_CHECKING:
     from deployc.spec.deploy import Deploy
 
-VERSION = 1
+VERSION = 2
 _LARGEST = 64 * 2**20  # bytes: no lockfile comes near
 _WIDTH = 110
 _MOST = 2**63  # of any size or rate in facts

@@ -15,7 +15,8 @@ from deployc.facts.architecture import architecture
 from deployc.facts.headers import INDEX, check_shard, read_header, shards
 from deployc.facts.shapes import shapes
 from deployc.facts.source import Entry, Hub, Source, pinned, read_json
-from deployc.types.facts import Architecture, ModelFacts
+from deployc.types.architecture import Architecture
+from deployc.types.facts import ModelFacts
 from deployc.types.groups import Tensor, compress, expand
 
 SINGLE = "model.safetensors"

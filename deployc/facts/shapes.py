@@ -11,7 +11,8 @@ from typing import Any
 
 from deployc.facts import faults
 from deployc.facts.architecture import switch
-from deployc.types.facts import Architecture, TensorGroup
+from deployc.types.architecture import Architecture
+from deployc.types.facts import TensorGroup
 from deployc.types.groups import compress
 
 _DTYPE = {"bfloat16": "BF16", "float16": "F16", "float32": "F32"}

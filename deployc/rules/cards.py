@@ -94,7 +94,7 @@ def _alone(case: Case) -> Choices:
 
 def _one_card_holds_it(case: Case, alone: Choices) -> bool:
     """Whether the smallest card surely holds model and one request of full length."""
-    bill, cache = memory(case.deploy, case.facts, alone)
+    bill, cache = memory(case.facts, alone)
     return bill.kv_cache.low > 0 and cache.concurrency.low >= 1
 
 

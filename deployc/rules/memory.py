@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deployc import units
-from deployc.cost import kv_cache
 from deployc.cost.context import positions
-from deployc.cost.memory import block_size, token_bytes
+from deployc.cost.kv_cache import layout
 from deployc.cost.prediction import kv_room, mean_request
 from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.case import Case
@@ -56,19 +55,20 @@ def longest_request_fits(case: Case) -> Iterator[Diagnostic]:
     """One request of max_model_len must fit, or the engine refuses to start; the SLA may ask for more of them."""
     bill, length = case.prediction.memory, case.choices.max_model_len.value
     requests = case.deploy.sla.full_length_requests or 1
-    size, block = token_bytes(case.facts, case.choices), block_size(case.facts)
-    needed = kv_cache.needed(length, size, block)
+    pages = layout(case.facts, case.choices)
+    needed = pages.needed(length)
     nothing = bill.kv_cache.high < one_block(case) or bill.weights.value > bill.budget.value
     if nothing or bill.kv_cache.value < one_block(case) <= needed <= bill.kv_cache.high:
         return  # said already: there may be no room at all
-    fits = kv_cache.longest(max(bill.kv_cache.low, 0), size, block)
+    fits = pages.longest(max(bill.kv_cache.low, 0))
     yield from _by_band(
         case,
         bill.kv_cache,
         needed,
         "DC302",
         "a request of full length does not fit into the KV cache",
-        f"{units.show_count(length)} tokens of {units.show_bytes(size)} each are {units.show_bytes(needed)} a card; "
+        f"{units.show_count(length)} tokens of {units.show_bytes(pages.token_bytes)} each are "
+        f"{units.show_bytes(needed)} a card; "
         f"{_range(bill.kv_cache.low, bill.kv_cache.high)} are left."
         + (f" The longest that fits is {units.show_count(fits)} tokens." if fits else ""),
         f"set workload.max_context to {min(fits, positions(case.deploy, case.facts))}" if fits else "",
@@ -83,7 +83,7 @@ def longest_request_fits(case: Case) -> Iterator[Diagnostic]:
             "fewer requests of full length fit than the SLA asks for",
             f"{case.prediction.max_concurrency.value:.2f} requests of {units.show_count(length)} tokens fit at once, "
             f"{requests} are asked for.",
-            f"set workload.max_context to {kv_cache.longest(bill.kv_cache.low, size, block, requests)}",
+            f"set workload.max_context to {pages.longest(bill.kv_cache.low, requests)}",
             at="sla.full_length_requests",
         )
 
@@ -159,7 +159,7 @@ def host_holds_it(case: Case) -> Iterator[Diagnostic]:
 
 def one_block(case: Case) -> int:
     """Bytes of one block of KV on a card."""
-    return token_bytes(case.facts, case.choices) * block_size(case.facts)
+    return layout(case.facts, case.choices).block_bytes
 
 
 def _by_band(

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from deployc import units
-from deployc.cost import kv_cache
 from deployc.cost.capability import FP8_KV_SINCE, INT8_BEFORE, INT8_SINCE
-from deployc.cost.memory import block_size, memory, token_bytes
+from deployc.cost.kv_cache import layout
+from deployc.cost.memory import memory
 from deployc.cost.parallel import undivided
 from deployc.rules.case import Case
 from deployc.types.choices import Choice, Choices
@@ -26,7 +26,7 @@ def changes(case: Case) -> list[str]:
     """Up to three changes of the file that leave more room for KV, each with what it gives."""
     found = []
     for words, choices in _candidates(case):
-        bill, cache = memory(case.deploy, case.facts, choices)
+        bill, cache = memory(case.facts, choices)
         if bill.kv_cache.value > 0 and cache.concurrency.value >= 1 and bill.weights.value < bill.budget.value:
             tokens = units.show_count(cache.tokens.value)
             card = " a card" if choices.tensor_parallel_size.value > 1 else ""
@@ -63,7 +63,7 @@ def _least_share(case: Case) -> float:
 def _taken(case: Case) -> float:
     """Bytes of all that the budget must hold beside one request of full length, and that request."""
     bill, length = case.prediction.memory, case.choices.max_model_len.value
-    page = kv_cache.needed(length, token_bytes(case.facts, case.choices), block_size(case.facts))
+    page = layout(case.facts, case.choices).needed(length)
     if case.on_cpu:
         return bill.weights.value + bill.activations.high + bill.non_torch.high + max(page, bill.kv_cache.value)
     return bill.budget.value - bill.kv_cache.low + page

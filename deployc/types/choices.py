@@ -35,6 +35,10 @@ class Choices:
     enable_prefix_caching: Choice[bool]
     cpu_kv_cache_bytes: Choice[int] | None = None  # CPU engine only: VLLM_CPU_KVCACHE_SPACE, whole GiB
     served_model_name: Choice[tuple[str, ...]] = Choice((), "default")
+    ignore: tuple[str, ...] = ("lm_head",)  # modules that our quantizer leaves at 16 bit
+    pipeline_parallel_size: Choice[int] = Choice(1, "default")
+    data_parallel_size: Choice[int] = Choice(1, "default")
+    expert_parallel: Choice[bool] = Choice(False, "default")
     max_lora_rank: Choice[int] | None = None  # mode serve only
     max_loras: Choice[int] | None = None
 

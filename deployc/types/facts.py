@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from deployc.types.architecture import Architecture
 from deployc.types.calibration import NOT_CALIBRATED, Calibration
 
 DTYPE_BYTES: Mapping[str, float] = {
@@ -39,34 +40,8 @@ class TensorGroup:
         return math.ceil(self.elements * DTYPE_BYTES[self.dtype])
 
 
-AttentionKind = Literal["mha", "gqa", "mqa"]
-
-
 MOST_CARDS = 1024
 """Of one deployment: no machine holds more, and every search over them stays within seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Architecture:
-    """The dimensions that the cost model needs, read from config.json; never defaulted where the config is silent."""
-
-    name: str  # config.json architectures[0]
-    model_type: str
-    layers: int
-    hidden_size: int
-    intermediate_size: int
-    attention: AttentionKind
-    heads: int
-    kv_heads: int
-    head_dim: int
-    vocab_size: int
-    max_position_embeddings: int
-    tie_word_embeddings: bool
-    dtype: str  # "bfloat16" | "float16" | "float32", of the checkpoint
-    experts: int = 0
-    experts_per_token: int = 0
-    moe_intermediate_size: int = 0
-    rope: Mapping[str, Any] = field(default_factory=dict)  # rope_scaling / rope_parameters as in config.json
 
 
 @dataclass(frozen=True, slots=True)

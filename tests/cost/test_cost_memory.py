@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from configured import GIB, H200, HOST, QWEN_05B, QWEN_7B, SMOLLM2, card, case_of, facts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deployc.cost import kv_cache
+from deployc.cost.kv_cache import layout
 from deployc.cost.memory import memory
 from deployc.cost.overhead import DummyStep, activations, capture_sizes, lora_rank
 from deployc.cost.weights import shard, weight_bytes
@@ -88,12 +88,14 @@ def test_a_float32_checkpoint_is_served_in_16_bit_and_a_packed_one_as_it_is() ->
     assert weight_bytes(packed, model.architecture, 2, "bfloat16", "checkpoint") == 3584 * 9472 + 3584 * 4
 
 
-def test_kv_heads_are_replicated_where_tensor_parallel_exceeds_them() -> None:
-    architecture = facts_of(QWEN_7B).model.architecture
-    assert kv_cache.bytes_per_token(architecture, "auto", "bfloat16") == 2 * 28 * 4 * 128 * 2 == 56 * 1024
-    assert kv_cache.bytes_per_token(architecture, "auto", "bfloat16", 4) == 14 * 1024
-    assert kv_cache.bytes_per_token(architecture, "auto", "bfloat16", 7) == 14 * 1024  # one head at least
-    assert kv_cache.bytes_per_token(architecture, "fp8", "bfloat16") == 28 * 1024
+@pytest.mark.parametrize(
+    ("kv", "tp", "kib"),
+    [("auto", 1, 56), ("auto", 4, 14), ("auto", 7, 14), ("fp8", 1, 28)],  # one head at least
+)
+def test_kv_heads_are_replicated_where_tensor_parallel_exceeds_them(kv: str, tp: int, kib: int) -> None:
+    case = case_of(facts_of(QWEN_7B))  # 2 x 28 layers x 4 heads x 128 x 2 B
+    choices = replace(case.choices, kv_cache_dtype=Choice(kv, "search"), tensor_parallel_size=Choice(tp, "search"))
+    assert layout(case.facts, choices).token_bytes == kib * 1024
 
 
 def test_the_cpu_pool_of_a_gibibyte_holds_the_blocks_that_vllm_logs() -> None:
@@ -144,9 +146,8 @@ def test_invariants(tp: int, seqs: int, length: int) -> None:
     base = case_of(facts, hardware="{gpu: x, count: 4}").choices
 
     def at(**changes: Any) -> Any:
-        return memory(case.deploy, facts, replace(base, **{k: Choice(v, "search") for k, v in changes.items()}))
+        return memory(facts, replace(base, **cast(Any, {k: Choice(v, "search") for k, v in changes.items()})))
 
-    case = case_of(facts, hardware="{gpu: x, count: 4}")
     bill, cache = at(tensor_parallel_size=tp, max_num_seqs=seqs, max_model_len=length)
     wider, _ = at(tensor_parallel_size=tp * 2, max_num_seqs=seqs, max_model_len=length)
     _, longer = at(tensor_parallel_size=tp, max_num_seqs=seqs, max_model_len=length * 2)

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from deployc.rules.adapter_shapes import adapter_shapes
-from deployc.types.facts import AdapterFacts, Architecture, ModelFacts
+from deployc.types.architecture import Architecture
+from deployc.types.facts import AdapterFacts, ModelFacts
 from deployc.types.groups import Tensor, compress
 
-ARCH = Architecture("LlamaForCausalLM", "llama", 2, 64, 96, "gqa", 4, 2, 16, 320, 512, False, "bfloat16")
+ARCH = Architecture("LlamaForCausalLM", "llama", 2, 64, 96, "gqa", 4, 2, 16, 320, 512, False, "bfloat16", ())
 LAYER = {"self_attn.q_proj": (64, 64), "self_attn.v_proj": (32, 64), "mlp.down_proj": (64, 96)}
 BASE: list[Tensor] = [
     *((f"model.layers.{layer}.{name}.weight", "BF16", shape) for layer in range(2) for name, shape in LAYER.items()),
