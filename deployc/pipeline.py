@@ -82,7 +82,7 @@ def compile(path: Path | str, *, offline: bool = False, env: Mapping[str, str] |
     analysis.report.extend(report)
     if analysis.facts is None:
         return analysis
-    analysis.facts = replace(analysis.facts, calibration=calibration())
+    analysis.facts = replace(analysis.facts, calibration=calibration(analysis.facts.engine.version))
     analysis.choices, analysis.prediction, report = decide(deploy, analysis.facts)
     analysis.report.extend(report)
     if analysis.choices is None or analysis.prediction is None:

@@ -68,7 +68,7 @@ def facts_of(
     engine = replace(
         engine_facts(version), batch_defaults=({"tokens": tokens, "seqs": seqs},), graphs_in_budget=graphs_in_budget
     )
-    return Facts(model, (), cards, engine, locked=True, calibration=calibration())
+    return Facts(model, (), cards, engine, locked=True, calibration=calibration(engine.version))
 
 
 def yaml_of(**sections: str) -> str:

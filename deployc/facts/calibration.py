@@ -6,11 +6,14 @@ import json
 from functools import cache
 
 from deployc.data import profiles
+from deployc.facts.engine_memory import engine_memory
 from deployc.types.calibration import Calibration, Factor
 
 
 @cache
-def calibration() -> Calibration:
-    """The constants for vLLM; they ship with the tool, so an unreadable file is a broken installation."""
+def calibration(version: str) -> Calibration:
+    """The constants for that version of vLLM; they ship with the tool, so an unreadable file is a broken installation."""
     profile = json.loads((profiles() / "calibration" / "vllm.json").read_text(encoding="utf-8"))
-    return Calibration({n: Factor(**row) for n, row in profile["factors"].items()}, profile["measured_on"])
+    return Calibration(
+        {n: Factor(**row) for n, row in profile["factors"].items()}, profile["measured_on"], engine_memory(version)
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from deployc.types.engine_memory import EngineMemory
 from deployc.types.figure import Basis, Figure
 
 
@@ -30,9 +31,17 @@ class Calibration:
 
     factors: Mapping[str, Factor]
     measured_on: str = ""  # "vLLM 0.25.1 on NVIDIA H200": where the measured ones were read
+    engine: EngineMemory | None = None
 
     def __getitem__(self, name: str) -> Factor:
         return self.factors[name]
+
+    @property
+    def memory(self) -> EngineMemory:
+        """How the engine's version spends memory."""
+        if self.engine is None:
+            raise LookupError("these facts were not given the engine's memory behaviours")
+        return self.engine
 
 
 NOT_CALIBRATED = Calibration({})

@@ -175,7 +175,7 @@ def _peak(row: dict[str, Any]) -> tuple[Figure, bool]:
     dummy = DummyStep(
         row["max_num_seqs"], row["max_num_batched_tokens"], row["tensor_parallel_size"], row["enforce_eager"]
     )
-    figure = activations(shape, calibration(), dummy, "bfloat16")
+    figure = activations(shape, calibration("0.19.0"), dummy, "bfloat16")
     return Figure(figure.value / GIB, figure.low / GIB, figure.high / GIB, "GiB", figure.basis), bool(shape.experts)
 
 

@@ -1,0 +1,27 @@
+"""What a version of the engine does with memory: the last entry of each behaviour that is not newer than the version."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from deployc.data import profiles
+from deployc.facts.codec import decode
+from deployc.types.engine_memory import EngineMemory
+
+
+def engine_memory(version: str) -> EngineMemory:
+    """Behaviours of `version`; of one older than all entries, those of the oldest. They are tool data: in no lockfile."""
+    read = json.loads((profiles() / "engines" / "memory.json").read_bytes())
+    at = release(version)
+    values: dict[str, Any] = {}
+    for name, entries in read["behaviours"].items():
+        held = [entry["value"] for entry in entries if release(entry["since"]) <= at]
+        values[name] = held[-1] if held else entries[0]["value"]
+    return decode(EngineMemory, values)
+
+
+def release(version: str) -> tuple[int, ...]:
+    """ "0.19.0" as (0, 19, 0): what comes after the numbers is no part of it."""
+    return tuple(int(number) for number in re.match(r"v?([0-9.]*)", version)[1].split(".") if number)  # type: ignore[index]
