@@ -12,7 +12,7 @@ from deployc.types.calibration import Calibration, Factor
 
 @cache
 def calibration(version: str) -> Calibration:
-    """The constants for that version of vLLM; they ship with the tool, so an unreadable file is a broken installation."""
+    """The constants for a version of vLLM; they ship with the tool: an unreadable file is a broken installation."""
     profile = json.loads((profiles() / "calibration" / "vllm.json").read_text(encoding="utf-8"))
     return Calibration(
         {n: Factor(**row) for n, row in profile["factors"].items()}, profile["measured_on"], engine_memory(version)

@@ -1,4 +1,4 @@
-"""What a version of the engine does with memory: the last entry of each behaviour that is not newer than the version."""
+"""What a version of the engine does with memory: of each behaviour the last entry that is not newer than it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from deployc.types.engine_memory import EngineMemory
 
 
 def engine_memory(version: str) -> EngineMemory:
-    """Behaviours of `version`; of one older than all entries, those of the oldest. They are tool data: in no lockfile."""
+    """Behaviours of `version`; of one older than all entries, those of the oldest. Tool data: in no lockfile."""
     read = json.loads((profiles() / "engines" / "memory.json").read_bytes())
     at = release(version)
     values: dict[str, Any] = {}
