@@ -13,6 +13,7 @@ from deployc.facts.calibration import calibration
 from deployc.facts.model import from_config
 from deployc.rules import judge
 from deployc.rules.case import Case
+from deployc.types.choices import Choice, Choices
 from deployc.types.facts import Facts, GpuFacts, Spec
 
 GIB = 2**30
@@ -98,3 +99,15 @@ def codes(facts: Facts | None = None, **sections: str) -> dict[str, str]:
     """Code -> severity of everything the rules say."""
     case = case_of(facts, **sections)
     return {d.code: str(d.severity) for d in judge(case.deploy, case.facts, case.choices, case.prediction)}
+
+
+def choices_of(**changes: Any) -> Choices:
+    """A configuration by hand: one card, 16 bit, nothing merged, 8,192 tokens; `changes` are plain values by field."""
+    values: dict[str, Any] = {
+        "weights": "none", "dtype": "bfloat16", "adapter_mode": "none", "kv_cache_dtype": "auto",
+        "tensor_parallel_size": 1, "replicas": 1, "max_model_len": 8192, "max_num_seqs": 128,
+        "max_num_batched_tokens": 2048, "gpu_memory_utilization": 0.9, "enforce_eager": False,
+        "enable_prefix_caching": True,
+    } | changes  # fmt: skip
+    ignore = values.pop("ignore", ("lm_head",))
+    return Choices(ignore=ignore, **{name: Choice(value, "search") for name, value in values.items()})

@@ -51,18 +51,6 @@ def kv(facts: Facts, choices: Choices, left: Figure) -> KvCache:
     )
 
 
-def model_bytes(facts: Facts, choices: Choices) -> int:
-    """Bytes of weights on the fullest card."""
-    return weight_bytes(
-        facts.model.tensors,
-        facts.model.architecture,
-        choices.tensor_parallel_size.value,
-        choices.dtype.value,
-        choices.weights.value,
-        choices.ignore,
-    )
-
-
 def _slots(facts: Facts, choices: Choices) -> Figure:
     if choices.adapter_mode.value != "serve" or choices.max_loras is None or choices.max_lora_rank is None:
         return exact(0, "B")
@@ -77,7 +65,7 @@ def _gpu_bill(facts: Facts, choices: Choices) -> Memory:
     total = facts.smallest.memory.value
     eager = choices.enforce_eager.value
     budget = exact(math.ceil(total * choices.gpu_memory_utilization.value), "B")
-    weights = exact(model_bytes(facts, choices), "B")
+    weights = exact(weight_bytes(facts, choices), "B")
     tokens = choices.max_num_batched_tokens.value
     dummy = overhead.DummyStep(seqs, tokens, tp, eager)
     activations = overhead.activations(model, calibration, dummy, choices.dtype.value)
@@ -92,7 +80,7 @@ def _cpu_bill(facts: Facts, choices: Choices) -> Memory:
     """The process holds weights, its libraries and the pool; VLLM_CPU_KVCACHE_SPACE sets the pool, in whole GiB."""
     calibration = facts.calibration
     total = exact(facts.smallest.memory.value, "B")
-    weights = exact(model_bytes(facts, choices), "B")
+    weights = exact(weight_bytes(facts, choices), "B")
     activations = calibration["cpu_activation"].times(1, "B")
     outside = calibration["cpu_process"].times(1, "B")
     slots = _slots(facts, choices)

@@ -85,9 +85,7 @@ def mean_request(deploy: Deploy, *, prefix_caching: bool = True) -> Request:
 def single_stream(facts: Facts, choices: Choices, request: Request, steps: list[Step], basis: Basis) -> SingleStream:
     """One request alone: tokens/s, and what reading weights and KV at the card's full bandwidth would allow."""
     speeds = [1 / s.decode(1, request.context) for s in steps]
-    read = streamed_bytes(
-        facts.model.tensors, facts.model.architecture, choices.tensor_parallel_size.value, choices.dtype.value,
-        choices.weights.value, choices.ignore)  # fmt: skip
+    read = streamed_bytes(facts, choices)
     read += int(request.context * layout(facts, choices).token_bytes)
     bandwidth = facts.smallest.bandwidth
     if bandwidth is not None:

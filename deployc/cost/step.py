@@ -71,9 +71,7 @@ def step(facts: Facts, choices: Choices, side: Side = "value") -> Step:
 
     on_cpu = facts.smallest.name == "cpu"
     bandwidth, peak = _bandwidth(facts, side), _peak(facts, choices, side)
-    streamed = streamed_bytes(
-        facts.model.tensors, model, tp, choices.dtype.value, choices.weights.value, choices.ignore
-    )
+    streamed = streamed_bytes(facts, choices)
     stream = at("weight_stream_hbm" if bandwidth > GDDR_LIMIT else "weight_stream_gddr")
     active = _active_parameters(facts) / tp
     share = at("gemm_share") * (at("moe_gemm_share") if model.experts else 1.0)

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from deployc.cost.parallel import VOCABULARY_PADDING
 from deployc.types.architecture import Architecture
-from deployc.types.facts import DTYPE_BYTES, TensorGroup
+from deployc.types.choices import Choices
+from deployc.types.facts import DTYPE_BYTES, Facts, TensorGroup
 from deployc.types.groups import expand
 
 COLUMN = ("q_proj", "k_proj", "v_proj", "qkv_proj", "gate_proj", "up_proj", "gate_up_proj", "w1", "w3")
@@ -19,27 +20,31 @@ FLOATS = ("F64", "F32", "F16", "BF16")
 SERVED_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 
 
-def weight_bytes(
-    tensors: Iterable[TensorGroup],
-    architecture: Architecture,
-    tensor_parallel_size: int = 1,
-    dtype: str = "bfloat16",
-    weights: str = "none",
-    ignore: tuple[str, ...] = ("lm_head",),
-) -> int:
-    """Bytes on one rank. `weights` "int8": linears one byte an element and a scale a row; others as `dtype`.
+def weight_bytes(facts: Facts, choices: Choices) -> int:
+    """Bytes of weights on the fullest rank.
 
     What is packed already keeps its own bytes, a scale for each row apart, which the engine holds in float32.
     """
+    return _bytes(facts.model.tensors, facts.model.architecture, choices)
+
+
+def streamed_bytes(facts: Facts, choices: Choices) -> int:
+    """Bytes of weights read in one decode step: all but an untied input embedding, of which only rows are read."""
+    architecture = facts.model.architecture
+    read = [t for t in facts.model.tensors if architecture.tie_word_embeddings or not is_embedding(t)]
+    return _bytes(read, architecture, choices)
+
+
+def _bytes(tensors: Iterable[TensorGroup], architecture: Architecture, choices: Choices) -> int:
     total = 0
     for tensor in tensors:
         if not _is_loaded(tensor, architecture):
             continue
-        shape = shard(tensor, architecture, tensor_parallel_size)
-        int8 = _quantized_count(tensor, ignore) if weights == "int8" else 0
+        shape = shard(tensor, architecture, choices.tensor_parallel_size.value)
+        int8 = _quantized_count(tensor, choices.ignore) if choices.weights.value == "int8" else 0
         elements = math.prod(shape)
         total += int8 * (elements + SCALE_BYTES * (shape[0] if int8 else 0))
-        total += math.ceil((tensor.count - int8) * elements * _element_bytes(tensor, dtype))
+        total += math.ceil((tensor.count - int8) * elements * _element_bytes(tensor, choices.dtype.value))
     return total
 
 
@@ -60,19 +65,6 @@ def _quantized_count(tensor: TensorGroup, ignore: tuple[str, ...]) -> int:
     if any(character.isdigit() for name in ignore for character in name):
         return sum(is_quantized(replace(tensor, pattern=name, count=1), ignore) for name in expand(tensor))
     return tensor.count if is_quantized(tensor, ignore) else 0
-
-
-def streamed_bytes(
-    tensors: Iterable[TensorGroup],
-    architecture: Architecture,
-    tensor_parallel_size: int,
-    dtype: str,
-    weights: str,
-    ignore: tuple[str, ...],
-) -> int:
-    """Bytes of weights read in one decode step: all but an untied input embedding, of which only rows are read."""
-    read = [t for t in tensors if architecture.tie_word_embeddings or not is_embedding(t)]
-    return weight_bytes(read, architecture, tensor_parallel_size, dtype, weights, ignore)
 
 
 def shard(tensor: TensorGroup, architecture: Architecture, tensor_parallel_size: int) -> tuple[int, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from configured import GIB, H200, HOST, QWEN_05B, QWEN_7B, SMOLLM2, card, case_of, facts_of
+from configured import GIB, H200, HOST, QWEN_05B, QWEN_7B, SMOLLM2, card, case_of, choices_of, facts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,8 +26,13 @@ MEASURED = json.loads((Path(__file__).parent / "data" / "h200.json").read_text()
 
 
 def bytes_of(config: dict[str, Any], tp: int = 1, weights: str = "none") -> int:
-    model = facts_of(config).model
-    return weight_bytes(model.tensors, model.architecture, tp, "bfloat16", weights)
+    return weight_bytes(facts_of(config), choices_of(tensor_parallel_size=tp, weights=weights))
+
+
+def bytes_with(config: dict[str, Any], tensors: Iterable[TensorGroup], **changes: Any) -> int:
+    """Of a model whose checkpoint holds these tensors."""
+    facts = facts_of(config)
+    return weight_bytes(replace(facts, model=replace(facts.model, tensors=tuple(tensors))), choices_of(**changes))
 
 
 def test_weights_are_the_sum_of_the_shapes() -> None:
@@ -51,7 +57,7 @@ def test_a_tied_head_that_the_checkpoint_stores_twice_is_loaded_once() -> None:
     twice = (*model.tensors, TensorGroup("lm_head.weight", "BF16", (151936, 896)))
     frequencies = (*model.tensors, TensorGroup("model.layers.{0-23}.self_attn.rotary_emb.inv_freq", "F32", (32,), 24))
     for tensors in (twice, frequencies):
-        assert weight_bytes(tensors, model.architecture) == bytes_of(QWEN_05B)
+        assert bytes_with(QWEN_05B, tensors) == bytes_of(QWEN_05B)
 
 
 def test_the_vocabulary_is_padded_to_64_and_split() -> None:
@@ -71,7 +77,7 @@ def test_the_vocabulary_is_padded_to_64_and_split() -> None:
 def test_ignore_names_whole_parts(ignore: tuple[str, ...], left: int) -> None:
     model = facts_of(QWEN_7B).model
     down = next(t for t in model.tensors if "down_proj" in t.pattern)
-    alone = weight_bytes([down], model.architecture, 1, "bfloat16", "int8", ignore)
+    alone = bytes_with(QWEN_7B, [down], weights="int8", ignore=ignore)
     one = 18944 * 3584
     assert alone == left * 2 * one + (28 - left) * (one + 4 * 3584)
 
@@ -79,13 +85,13 @@ def test_ignore_names_whole_parts(ignore: tuple[str, ...], left: int) -> None:
 def test_a_float32_checkpoint_is_served_in_16_bit_and_a_packed_one_as_it_is() -> None:
     model = facts_of(QWEN_7B).model
     wide = tuple(replace(t, dtype="F32") for t in model.tensors)
-    assert weight_bytes(wide, model.architecture) == 2 * 7_615_616_512
+    assert bytes_with(QWEN_7B, wide) == 2 * 7_615_616_512
     packed = [
         TensorGroup("model.layers.0.mlp.down_proj.weight", "I8", (3584, 18944)),
         TensorGroup("model.layers.0.mlp.down_proj.weight_scale", "BF16", (3584, 1)),
     ]
-    assert weight_bytes(packed, model.architecture, 1, "bfloat16", "checkpoint") == 3584 * 18944 + 3584 * 4
-    assert weight_bytes(packed, model.architecture, 2, "bfloat16", "checkpoint") == 3584 * 9472 + 3584 * 4
+    assert bytes_with(QWEN_7B, packed, weights="checkpoint") == 3584 * 18944 + 3584 * 4
+    assert bytes_with(QWEN_7B, packed, weights="checkpoint", tensor_parallel_size=2) == 3584 * 9472 + 3584 * 4
 
 
 @pytest.mark.parametrize(
