@@ -67,7 +67,9 @@ def facts_of(
     """Facts of a model that exists as a config.json only, on these cards."""
     model = from_config(dict(config), source="org/model", hub="huggingface", provenance="", chat_template=True)
     engine = replace(
-        engine_facts(version), batch_defaults=({"tokens": tokens, "seqs": seqs},), graphs_in_budget=graphs_in_budget
+        engine_facts(version),
+        batch_defaults=({"tokens": tokens, "seqs": seqs},),
+        graphs_in_budget={"V2": graphs_in_budget},
     )
     return Facts(model, (), cards, engine, locked=True, calibration=calibration(engine.version))
 

@@ -13,7 +13,7 @@ from deployc.types.facts import EngineFacts, Flag
 if TYPE_CHECKING:
     from deployc.spec.deploy import Deploy
 
-_TUPLES = ("batch_defaults", "moe_exceptions", "compute_capabilities")
+_TUPLES = ("batch_defaults", "model_runners", "v2_architectures", "compute_capabilities")
 
 
 def engine(deploy: Deploy) -> tuple[EngineFacts | None, Report]:

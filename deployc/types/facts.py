@@ -129,15 +129,13 @@ class EngineFacts:
     flags: Mapping[str, Flag]
     gpu_memory_utilization: float  # default
     batch_defaults: tuple[Mapping[str, Any], ...]  # ordered rules, see facts/catalogue/batch.py
-    graphs_in_budget: bool  # does the KV budget of that runner subtract the CUDA graph estimate
-    model_runner: str  # "V1" | "V2": the default runner for dense models
+    model_runners: tuple[Mapping[str, Any], ...]  # ordered rules, see facts/catalogue/runner.py
+    graphs_in_budget: Mapping[str, bool]  # by runner: does the KV budget subtract the CUDA graph estimate
     image: str  # default image with tag
     cuda: str  # of that image
     entrypoint: str  # "vllm serve" | "python -m …"
     source: str
-    moe_model_runner: str = ""  # the default runner of mixture-of-experts models; "" = model_runner
-    moe_graphs_in_budget: bool | None = None  # of that runner; None = graphs_in_budget
-    moe_exceptions: tuple[str, ...] = ()  # architectures with experts that run on `model_runner` all the same
+    v2_architectures: tuple[str, ...] = ()  # those that a rule of model_runners calls `listed`
     block_size: int | None = None  # tokens of a KV block on CUDA
     cpu: Mapping[str, Any] = field(default_factory=dict)  # CPU backend: block_size, dtypes, kv_space_unit, …_unset
     rope_key: str = ""  # of rotary scaling in --hf-overrides: "rope_parameters" | "rope_scaling"
@@ -150,10 +148,27 @@ class EngineFacts:
             return name
         return next((known.name for known in self.flags.values() if name in known.aliases), name)
 
-    def counts_graphs(self, model: Architecture) -> bool:
+    def model_runner(self, model: Architecture, *, quantized: bool = False, speculative: str = "") -> str:
+        """ "V1" | "V2": the default for such a model; `quantized` = its config.json has a quantization_config."""
+        states = {cache.kind == "state" for cache in model.caches}
+        traits = {
+            "listed": model.name in self.v2_architectures,
+            "hybrid": states == {True, False},
+            "attention_free": states == {True},
+            "experts": model.experts > 0,
+            "quantized": quantized,
+        }
+
+        def holds(condition: str, wanted: Any) -> bool:
+            if condition.startswith("speculative"):
+                return bool(speculative) and (speculative in wanted) == (condition == "speculative")
+            return condition == "runner" or traits[condition] == wanted
+
+        return next(str(rule["runner"]) for rule in self.model_runners if all(holds(*item) for item in rule.items()))
+
+    def counts_graphs(self, model: Architecture, *, quantized: bool = False, speculative: str = "") -> bool:
         """Whether the KV budget of such a model subtracts the CUDA graph estimate: it depends on its default runner."""
-        other = self.moe_graphs_in_budget is not None and model.experts and model.name not in self.moe_exceptions
-        return bool(self.moe_graphs_in_budget) if other else self.graphs_in_budget
+        return self.graphs_in_budget[self.model_runner(model, quantized=quantized, speculative=speculative)]
 
 
 @dataclass(frozen=True, slots=True)

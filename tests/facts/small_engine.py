@@ -193,6 +193,16 @@ FILES = {
             parser = AsyncEngineArgs.add_cli_args(parser)
             return parser
     """,
+    "vllm/entrypoints/cli/serve.py": """
+        from vllm.entrypoints.openai.cli_args import make_arg_parser
+
+        class ServeSubcommand:
+            def subparser_init(self, subparsers):
+                serve_parser = subparsers.add_parser(self.name, description=DESCRIPTION)
+                serve_parser = make_arg_parser(serve_parser)
+                serve_parser.add_argument("--grpc", action="store_true", default=False)
+                return serve_parser
+    """,
     "vllm/v1/worker/gpu_worker.py": """
         class Worker:
             def determine_available_memory(self):

@@ -15,23 +15,18 @@ from deployc.facts.catalogue.source import Located, Tree, Unreadable, body, meth
 from deployc.facts.catalogue.values import UNKNOWN, Reader
 from deployc.types.facts import Flag
 
-ENTRIES = (
-    "vllm.entrypoints.common.cli_args",  # from 0.33
-    "vllm.entrypoints.launchers.cli_args",  # 0.32
-    "vllm.entrypoints.openai.cli_args",  # before
-)
+SERVE = "vllm.entrypoints.cli.serve"
 
 
 def flags(tree: Tree) -> dict[str, Flag]:
     """All options of `vllm serve` by name. Raises Unreadable where the parser is not found or adds nothing."""
-    entry = next((name for name in ENTRIES if tree.module(name) is not None), None)
-    if entry is None:
-        raise Unreadable(f"none of {', '.join(ENTRIES)} is in the sources")
-    start = tree.definition(entry, "make_arg_parser")
+    start = tree.definition(SERVE, "make_arg_parser")
+    own = method(tree.definition(SERVE, "ServeSubcommand"), "subparser_init")  # has options of its own at times
     walk = Walk(Reader(tree, sizes(tree)))
     walk.function(start, {})
-    if not walk.found:
+    if not walk.found or own is None:
         raise Unreadable(f"{start.place} adds no option")
+    walk.function(own[1], {})
     return dict(sorted(walk.found.items()))
 
 

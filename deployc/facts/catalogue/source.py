@@ -10,6 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+Read = tuple[Any, str]
+"""A value and the place it was read at."""
 
 
 class Unreadable(Exception):
