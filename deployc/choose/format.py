@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from deployc.cost.capability import BF16_SINCE, words
-from deployc.cost.overhead import lora_rank
+from deployc.cost.lora_slots import lora_rank
 from deployc.cost.written import written_count, written_flag
 from deployc.spec.deploy import Deploy
 from deployc.types.choices import Choice

@@ -10,8 +10,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from deployc.cost import overhead
+from deployc.cost.activations import activations
+from deployc.cost.cuda_graphs import cuda_graphs
 from deployc.cost.kv_cache import layout
+from deployc.cost.lora_slots import lora_slots
+from deployc.cost.non_torch import non_torch
 from deployc.cost.weights import weight_bytes
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts
@@ -51,29 +54,28 @@ def kv(facts: Facts, choices: Choices, left: Figure) -> KvCache:
     )
 
 
-def _slots(facts: Facts, choices: Choices) -> Figure:
-    if choices.adapter_mode.value != "serve" or choices.max_loras is None or choices.max_lora_rank is None:
-        return exact(0, "B")
-    return overhead.lora_slots(
-        facts, choices.max_loras.value, choices.max_lora_rank.value, choices.tensor_parallel_size.value,
-        choices.dtype.value)  # fmt: skip
-
-
 def _gpu_bill(facts: Facts, choices: Choices) -> Memory:
-    model, calibration = facts.model.architecture, facts.calibration
-    tp, seqs = choices.tensor_parallel_size.value, choices.max_num_seqs.value
+    """The bill of the pipeline stage that is left with least."""
+    bills = (_stage_bill(facts, choices, stage) for stage in range(choices.pipeline_parallel_size.value))
+    return min(bills, key=lambda bill: bill.kv_cache.value)
+
+
+def _stage_bill(facts: Facts, choices: Choices, stage: int) -> Memory:
+    model = facts.model.architecture
     total = facts.smallest.memory.value
-    eager = choices.enforce_eager.value
     budget = exact(math.ceil(total * choices.gpu_memory_utilization.value), "B")
     weights = exact(weight_bytes(facts, choices), "B")
-    tokens = choices.max_num_batched_tokens.value
-    dummy = overhead.DummyStep(seqs, tokens, tp, eager)
-    activations = overhead.activations(model, calibration, dummy, choices.dtype.value)
-    graphs = overhead.cuda_graphs(model, calibration, seqs, tokens, eager)
-    outside = overhead.non_torch(calibration, tp)
-    slots = _slots(facts, choices)
-    spent = [weights, activations, outside, slots] + ([graphs] if facts.engine.counts_graphs(model) else [])
-    return Memory(exact(total, "B"), budget, weights, activations, graphs, outside, slots, _left(budget, spent))
+    peak = activations(facts, choices, stage)
+    graphs = cuda_graphs(facts, choices, -(-model.layers // choices.pipeline_parallel_size.value))
+    outside = non_torch(facts, choices)
+    slots = lora_slots(facts, choices)
+    spent = [weights, peak, outside, slots, *([graphs] if counts_graphs(facts) else [])]
+    return Memory(exact(total, "B"), budget, weights, peak, graphs, outside, slots, _left(budget, spent))
+
+
+def counts_graphs(facts: Facts) -> bool:
+    """Whether the engine subtracts its estimate of the CUDA graphs from the budget, or leaves them outside it."""
+    return facts.engine.counts_graphs(facts.model.architecture, quantized="quantization_config" in facts.model.config)
 
 
 def _cpu_bill(facts: Facts, choices: Choices) -> Memory:
@@ -81,11 +83,11 @@ def _cpu_bill(facts: Facts, choices: Choices) -> Memory:
     calibration = facts.calibration
     total = exact(facts.smallest.memory.value, "B")
     weights = exact(weight_bytes(facts, choices), "B")
-    activations = calibration["cpu_activation"].times(1, "B")
+    peak = calibration["cpu_activation"].times(1, "B")
     outside = calibration["cpu_process"].times(1, "B")
-    slots = _slots(facts, choices)
+    slots = lora_slots(facts, choices)
     pool = exact(choices.cpu_kv_cache_bytes.value if choices.cpu_kv_cache_bytes else 0, "B")
-    return Memory(total, total, weights, activations, exact(0, "B"), outside, slots, pool)
+    return Memory(total, total, weights, peak, exact(0, "B"), outside, slots, pool)
 
 
 def _left(budget: Figure, spent: list[Figure]) -> Figure:

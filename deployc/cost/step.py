@@ -10,9 +10,9 @@ from typing import Literal
 
 from deployc.cost.kv_cache import layout
 from deployc.cost.weights import is_embedding, streamed_bytes
-from deployc.types.calibration import Factor
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts
+from deployc.types.figure import Factor
 
 Side = Literal["value", "low", "high"]
 """Which end of every constant: `high` is the optimistic engine (fast), `low` the pessimistic one."""

@@ -7,7 +7,8 @@ from functools import cache
 
 from deployc.data import profiles
 from deployc.facts.engine_memory import engine_memory
-from deployc.types.calibration import Calibration, Factor
+from deployc.types.calibration import Calibration
+from deployc.types.figure import Factor
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deployc.cost.overhead import LORA_RANKS
+from deployc.cost.lora_slots import LORA_RANKS
 from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.adapter_shapes import adapter_shapes
 from deployc.rules.case import Case

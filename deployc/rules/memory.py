@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from deployc import units
 from deployc.cost.context import positions
 from deployc.cost.kv_cache import layout
+from deployc.cost.memory import counts_graphs
 from deployc.cost.prediction import kv_room, mean_request
 from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.case import Case
@@ -116,7 +117,7 @@ def load_fits(case: Case) -> Iterator[Diagnostic]:
 def graphs_outside_the_budget(case: Case) -> Iterator[Diagnostic]:
     """Where the version does not count the graphs, they take what utilization leaves: out of memory after the start."""
     bill = case.prediction.memory
-    counted = case.facts.engine.counts_graphs(case.facts.model.architecture)
+    counted = counts_graphs(case.facts)
     if case.on_cpu or counted or bill.cuda_graphs.high == 0:
         return
     held = max(case.deploy.hardware.reserved_memory, case.facts.smallest.used)

@@ -15,10 +15,21 @@ CacheKind = Literal["full", "sliding", "chunked", "mla", "state"]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """One tensor of a state space or linear attention layer, kept once a sequence; divided by tensor parallelism."""
+    """One tensor of a state space or linear attention layer, kept once a sequence; divided by tensor parallelism.
+
+    Of its `elements`, `groups` x `group_elements` come in groups that are not split: a rank holds at least one whole
+    group, as it does a KV head (vllm/model_executor/layers/mamba/mamba_utils.py, extra_groups_for_head_shards).
+    """
 
     elements: int
     dtype: str = ""  # "float32" …; "" = the model's own
+    groups: int = 0
+    group_elements: int = 0  # of one group
+
+    def on_rank(self, tensor_parallel_size: int) -> int:
+        """Elements that one rank keeps."""
+        split = (self.elements - self.groups * self.group_elements) // tensor_parallel_size
+        return split + -(-self.groups // tensor_parallel_size) * self.group_elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +43,13 @@ class LayerCache:
     head_dim_v: int = 0  # of a value; 0 for "mla"
     window: int = 0  # tokens, of "sliding" and "chunked"
     states: tuple[State, ...] = ()  # of "state"
-    name: str = ""  # of the state's kind as the engine names it: "mamba1" | "mamba2" | "gdn" | "short_conv" …
+    name: str = ""  # of the state's kind: "mamba1" | "mamba2" | "gdn" | "short_conv"; of an "mla" one: "indexer" or ""
+    dtype: str = ""  # that the engine always keeps it in: "uint8" of an indexer; "" = kv_cache_dtype
 
 
 @dataclass(frozen=True, slots=True)
 class Tower:
-    """A vision or audio encoder beside the language model."""
+    """A vision or audio encoder beside the language model. 0 = config.json does not say."""
 
     kind: Literal["vision", "audio"]
     layers: int
@@ -51,13 +63,17 @@ class Tower:
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """Read from config.json; never defaulted where the config is silent."""
+    """Read from config.json; never defaulted where the config is silent.
+
+    `heads`, `kv_heads` and `head_dim` are those of the ordinary full attention layer; what others have stands in
+    `caches`. Of a model with several modalities these are the language model's dimensions.
+    """
 
     name: str  # config.json architectures[0]
-    model_type: str
+    model_type: str  # of the whole; `text` is the nested language model's own
     layers: int
     hidden_size: int
-    intermediate_size: int
+    intermediate_size: int  # of a dense layer's MLP; of the widest where they differ
     attention: AttentionKind
     heads: int
     kv_heads: int
@@ -70,6 +86,8 @@ class Architecture:
     experts: int = 0
     experts_per_token: int = 0
     moe_intermediate_size: int = 0
+    shared_expert_size: int = 0  # inner size of all experts that every token goes through; 0 = none
     towers: tuple[Tower, ...] = ()
     assumed: tuple[str, ...] = ()  # what `--assume` put in place of what is not known, in words
     rope: Mapping[str, Any] = field(default_factory=dict)  # rope_scaling / rope_parameters as in config.json
+    text: str = ""  # model_type of the language model nested in the whole; "" = the model is the language model

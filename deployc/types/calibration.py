@@ -6,23 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from deployc.types.engine_memory import EngineMemory
-from deployc.types.figure import Basis, Figure
-
-
-@dataclass(frozen=True, slots=True)
-class Factor:
-    """One constant with the range in which it was seen."""
-
-    value: float
-    low: float
-    high: float
-    unit: str
-    basis: Basis
-    source: str
-
-    def times(self, amount: float, unit: str) -> Figure:
-        """A figure proportional to this constant."""
-        return Figure(self.value * amount, self.low * amount, self.high * amount, unit, self.basis)
+from deployc.types.figure import Factor
 
 
 @dataclass(frozen=True, slots=True)

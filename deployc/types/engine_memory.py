@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from deployc.types.figure import Factor
+
 
 @dataclass(frozen=True, slots=True)
 class EngineMemory:
     """Behaviours that the memory model depends on, each with its source in the file they are read from."""
 
     known_since: str  # the oldest version whose sources were read
+    compile_holds_table: bool  # filling a cold compile cache holds the embedding table twice
+    sampler_copies_v1: Factor  # float32 copies of [max_num_seqs, vocabulary] beside the logits, by model runner
+    sampler_copies_v2: Factor
+    kept_hidden: Factor  # hidden states of a whole batch that are there beside what is counted
+    activation_fixed: Factor  # B, beside all that is counted
+    non_torch_single: Factor  # B, one card
+    non_torch_parallel: Factor  # B a card of several

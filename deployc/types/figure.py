@@ -28,6 +28,22 @@ class Figure:
             raise ValueError(f"band [{self.low}, {self.high}] does not hold {self.value} {self.unit}")
 
 
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """One constant with the range in which it was seen."""
+
+    value: float
+    low: float
+    high: float
+    unit: str
+    basis: Basis
+    source: str
+
+    def times(self, amount: float, unit: str) -> Figure:
+        """A figure proportional to this constant."""
+        return Figure(self.value * amount, self.low * amount, self.high * amount, unit, self.basis)
+
+
 def exact(value: float, unit: str) -> Figure:
     """A figure that follows from tensor shapes or from the file: no band."""
     return Figure(value, value, value, unit, "exact")

@@ -15,12 +15,9 @@ from hypothesis import strategies as st
 
 from deployc.cost.kv_cache import layout
 from deployc.cost.memory import memory
-from deployc.cost.overhead import DummyStep, activations, capture_sizes, lora_rank
 from deployc.cost.weights import shard, weight_bytes
-from deployc.facts.calibration import calibration
 from deployc.types.choices import Choice
 from deployc.types.facts import TensorGroup
-from deployc.types.figure import Figure
 
 MEASURED = json.loads((Path(__file__).parent / "data" / "h200.json").read_text())["memory"]
 
@@ -133,18 +130,6 @@ def test_measured_starts_lie_in_the_band(row: dict[str, Any]) -> None:
     assert case.prediction.kv_cache_tokens.value == pytest.approx(row["kv_tokens"], rel=0.03, abs=16_000)
 
 
-def test_capture_sizes_are_the_engines() -> None:
-    # max_num_seqs 128: 1, 2, 4, 8, 16 … 128 = 3 + 16; measured on 0.25.1: 19 full sizes, 11 at max_num_seqs 64
-    assert capture_sizes(128, 2048) == 19
-    assert capture_sizes(64, 2048) == 11
-    assert capture_sizes(1, 2048) == 1
-    assert capture_sizes(512, 8192) == 3 + 31 + 17
-
-
-def test_the_rank_ladder() -> None:
-    assert [lora_rank(r) for r in (1, 2, 16, 17, 512, 513)] == [1, 8, 16, 32, 512, None]
-
-
 @given(tp=st.sampled_from([1, 2, 4]), seqs=st.integers(1, 1024), length=st.integers(16, 32768))
 @settings(max_examples=40, deadline=None)
 def test_invariants(tp: int, seqs: int, length: int) -> None:
@@ -165,30 +150,3 @@ def test_invariants(tp: int, seqs: int, length: int) -> None:
     spent = bill.weights.value + bill.activations.value + bill.non_torch.value + bill.adapters.value
     assert bill.kv_cache.value + spent == pytest.approx(bill.budget.value)
     assert bill.kv_cache.low <= bill.kv_cache.value <= bill.kv_cache.high
-
-
-PEAKS = json.loads((Path(__file__).parent / "data" / "activation_peaks.json").read_text())["rows"]
-
-
-def _peak(row: dict[str, Any]) -> tuple[Figure, bool]:
-    """The predicted peak in GiB, and whether the model has experts."""
-    shape = replace(
-        facts_of().model.architecture,
-        vocab_size=row["vocab_size"], hidden_size=row["hidden_size"], intermediate_size=row["intermediate_size"],
-        experts=row["num_experts"] or 0, experts_per_token=row["num_experts_per_tok"] or 0,
-        moe_intermediate_size=row["moe_intermediate_size"] or 0,
-    )  # fmt: skip
-    dummy = DummyStep(
-        row["max_num_seqs"], row["max_num_batched_tokens"], row["tensor_parallel_size"], row["enforce_eager"]
-    )
-    figure = activations(shape, calibration("0.19.0"), dummy, "bfloat16")
-    return Figure(figure.value / GIB, figure.low / GIB, figure.high / GIB, "GiB", figure.basis), bool(shape.experts)
-
-
-@pytest.mark.parametrize("row", PEAKS, ids=lambda r: f"{r['model']} {r['version']} TP {r['tensor_parallel_size']}")
-def test_measured_activation_peaks(row: dict[str, Any]) -> None:
-    """Starts of two versions: sampler rows, compile cache and batch, whichever is largest."""
-    figure, experts = _peak(row)
-    seen = row["activation_peak_gib"]
-    assert figure.low - 0.02 <= seen <= figure.high + 0.005
-    assert experts or abs(figure.value - seen) < 0.1

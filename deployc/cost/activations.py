@@ -1,0 +1,98 @@
+"""The peak that the engine profiles at its start: the largest of moments that do not exist at once.
+
+vllm/v1/worker/gpu_worker.py, determine_available_memory: the most that torch holds while a dummy batch of
+max_num_batched_tokens runs through the model (attention skipped) and logits of max_num_seqs rows through the sampler,
+less what it held before. What counts at each moment is read in the sources named; four constants are measured
+(profiles/engines/memory.json, fitted by `python -m deployc.measure.calibrate.fit_memory`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from deployc.cost.parallel import VOCABULARY_PADDING
+from deployc.cost.towers import kept_embeddings, tower_peak
+from deployc.types.architecture import Architecture
+from deployc.types.choices import Choices
+from deployc.types.facts import Facts
+from deployc.types.figure import Figure
+
+SERVED_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Bytes that torch holds at one moment of the profiling run."""
+
+    name: str
+    bytes: float
+
+
+def activations(facts: Facts, choices: Choices, stage: int = 0) -> Figure:
+    """The peak on one rank of a pipeline stage. `low` is that of a warm compile cache, `high` with the spread seen."""
+    fixed = facts.calibration.memory.activation_fixed
+    found = {moment.name: moment.bytes for moment in moments(facts, choices, stage)}
+    warm = max(size for name, size in found.items() if name != "compile")
+    value = max(found.values()) + fixed.value
+    low = min(value, warm * 0.93 + fixed.low)
+    return Figure(value, low, max(found.values()) * 1.05 + fixed.high, "B", "transferred")
+
+
+def moments(facts: Facts, choices: Choices, stage: int = 0) -> Iterator[Moment]:
+    """Every moment that may be the peak, in the order in which they come."""
+    model, element = facts.model.architecture, SERVED_BYTES[choices.dtype.value]
+    tokens = choices.max_num_batched_tokens.value
+    hidden = tokens * model.hidden_size * element
+    beside = kept_embeddings(model, tokens, element) if stage == 0 else 0.0
+    if stage == 0 and model.towers:
+        yield Moment("tower", tower_peak(model, tokens, element, choices.tensor_parallel_size.value) + beside)
+    kept = _expert_workspace(model, choices) * element
+    if stage == 0 and facts.calibration.memory.compile_holds_table and not choices.enforce_eager.value:
+        yield Moment("compile", _table(model, choices) * element + facts.calibration.memory.kept_hidden.value * hidden)
+    yield Moment("batch", tokens * _layer_width(model, choices) * element + kept + beside)
+    if stage == choices.pipeline_parallel_size.value - 1:
+        yield Moment(
+            "sampler",
+            _sampler(facts, choices) + facts.calibration.memory.kept_hidden.value * hidden + kept + beside,
+        )
+
+
+def _table(model: Architecture, choices: Choices) -> float:
+    """Elements of the embedding table: a cold compile cache is filled with its largest kernel argument held twice."""
+    padded = -(-model.vocab_size // VOCABULARY_PADDING) * VOCABULARY_PADDING
+    return padded * model.hidden_size / choices.tensor_parallel_size.value
+
+
+def _layer_width(model: Architecture, choices: Choices) -> float:
+    """Elements a token at the widest point of a layer: gate and up, their product, and four of hidden size.
+
+    The four: what attention gave, the residual, and input and output of the norm between them, which the pieces of
+    the compiled graph hand each other. Experts work in the workspace, a shared one beside it.
+    """
+    inner = model.shared_expert_size if model.experts else model.intermediate_size
+    return 3 * inner / choices.tensor_parallel_size.value + 4 * model.hidden_size
+
+
+def _expert_workspace(model: Architecture, choices: Choices) -> float:
+    """Elements that the fused experts keep from their first batch on, for the largest one.
+
+    vllm/model_executor/layers/fused_moe, TritonExperts.workspace_shapes: [tokens, top k, max(inner, hidden)] and
+    [tokens, top k, max(2 inner, hidden)]; vllm/v1/worker/workspace.py keeps them. The mxfp4 kernels need none of it.
+    """
+    if not model.experts or model.model_type == "gpt_oss":
+        return 0.0
+    spread = 1 if choices.expert_parallel.value else choices.tensor_parallel_size.value
+    inner, hidden = model.moe_intermediate_size / spread, model.hidden_size
+    rows = choices.max_num_batched_tokens.value * model.experts_per_token
+    return rows * (max(inner, hidden) + max(2 * inner, hidden))
+
+
+def _sampler(facts: Facts, choices: Choices) -> float:
+    """Bytes of logits in the model's dtype and of their float32 copies, all of the vocabulary on every rank."""
+    model = facts.model.architecture
+    behaviour = facts.calibration.memory
+    first = facts.engine.model_runner(model, quantized="quantization_config" in facts.model.config) == "V1"
+    copies = (behaviour.sampler_copies_v1 if first else behaviour.sampler_copies_v2).value
+    element = SERVED_BYTES[choices.dtype.value]
+    return choices.max_num_seqs.value * model.vocab_size * (copies * 4 + element)

@@ -1,0 +1,30 @@
+"""Slots of unmerged adapters: A [slots, r, in] and B [slots, out, r] for every linear (vllm/lora/layers/)."""
+
+from __future__ import annotations
+
+from deployc.cost.activations import SERVED_BYTES
+from deployc.cost.weights import COLUMN, ROW, shard
+from deployc.types.choices import Choices
+from deployc.types.facts import Facts
+from deployc.types.figure import Figure, exact
+
+LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+"""vllm/config/lora.py: MaxLoRARanks."""
+
+
+def lora_rank(rank: int) -> int | None:
+    """The smallest max_lora_rank of the engine that holds a rank; None above its ladder."""
+    return next((step for step in LORA_RANKS if step >= rank), None)
+
+
+def lora_slots(facts: Facts, choices: Choices) -> Figure:
+    """Bytes of all slots on one rank; none where no adapter is served unmerged."""
+    if choices.adapter_mode.value != "serve" or choices.max_loras is None or choices.max_lora_rank is None:
+        return exact(0, "B")
+    elements = 0
+    for tensor in facts.model.tensors:
+        module = tensor.pattern.split(".")[-2:][0]
+        if (module in COLUMN or module in ROW) and len(tensor.shape) == 2:
+            out, inner = shard(tensor, facts.model.architecture, choices.tensor_parallel_size.value)
+            elements += (out + inner) * choices.max_lora_rank.value * choices.max_loras.value * tensor.count
+    return exact(elements * SERVED_BYTES[choices.dtype.value], "B")

@@ -1,0 +1,118 @@
+"""The profiling run: its moments by hand, measured peaks of real starts inside the band, and the graphs beside it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from configured import GIB, QWEN_7B, choices_of, facts_of
+
+from deployc.cost.activations import activations, moments
+from deployc.cost.cuda_graphs import capture_sizes, cuda_graphs
+from deployc.cost.lora_slots import lora_rank
+from deployc.data import profiles
+from deployc.facts.calibration import calibration
+from deployc.facts.engine import load
+from deployc.types.facts import Facts
+
+PEAKS = json.loads((Path(__file__).parent / "data" / "activation_peaks.json").read_text())["rows"]
+QWEN3_MOE = QWEN_7B | {
+    "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "hidden_size": 2048, "num_hidden_layers": 48,
+    "num_attention_heads": 32, "head_dim": 128, "intermediate_size": 6144, "moe_intermediate_size": 768,
+    "num_experts": 128, "num_experts_per_tok": 8, "vocab_size": 151936,
+}  # fmt: skip
+
+
+def of(version: str, config: dict[str, Any] = QWEN_7B) -> Facts:
+    """That model on a card, served by that version."""
+    engine = load(profiles() / "engines" / f"vllm-{version}.json")
+    return replace(facts_of(config), engine=engine, calibration=calibration(version))
+
+
+def bytes_at(facts: Facts, **changes: Any) -> dict[str, float]:
+    return {moment.name: moment.bytes for moment in moments(facts, choices_of(**changes))}
+
+
+def test_the_sampler_of_the_first_runner_holds_logits_and_float32_copies() -> None:
+    # 1,024 rows x 152,064 x (2 B of bfloat16 logits + 3.125 x 4 B) and 2 x 8,192 x 3,584 x 2 B of hidden states
+    found = bytes_at(of("0.19.0"), max_num_seqs=1024, max_num_batched_tokens=8192)
+    assert found["sampler"] == pytest.approx(1024 * 152_064 * 14.5 + 2 * 8192 * 3584 * 2, rel=0.01)
+
+
+def test_before_the_kernel_that_sorts_nothing_the_sampler_held_three_times_as_much() -> None:
+    old, new = (bytes_at(of(version), max_num_seqs=1024)["sampler"] for version in ("0.16.0", "0.17.1"))
+    assert 2.3 < old / new < 2.8  # 9 + 1/2 copies against 3.125 + 1/2
+
+
+def test_the_widest_point_of_a_dense_layer() -> None:
+    # gate and up 2 x 18,944, their product 18,944, four of 3,584: 71,168 elements of 2 B a token
+    assert bytes_at(of("0.25.1"), max_num_batched_tokens=8192)["batch"] == 8192 * 71_168 * 2
+    assert bytes_at(of("0.25.1"), tensor_parallel_size=2)["batch"] == 2048 * (28_416 + 14_336) * 2
+
+
+def test_a_cold_compile_cache_holds_one_embedding_table() -> None:
+    # 152,064 x 3,584 x 2 B = 1.0151 GiB; measured cold 1.04, warm 0.29; none in eager mode or before torch 2.11
+    table = 152_064 * 3584 * 2
+    assert bytes_at(of("0.25.1"))["compile"] == pytest.approx(table + 2 * 2048 * 3584 * 2, rel=0.01)
+    assert "compile" not in bytes_at(of("0.25.1"), enforce_eager=True)
+    assert "compile" not in bytes_at(of("0.19.0"))
+    cold = activations(of("0.25.1"), choices_of())
+    assert cold.low < 0.29 * GIB < cold.value
+    assert cold.value / GIB == pytest.approx(1.04, abs=0.02)
+
+
+def test_fused_experts_keep_their_workspace() -> None:
+    # 8,192 tokens x 8 experts x (max(768, 2,048) + max(1,536, 2,048)) x 2 B = 0.5 GiB, beside sampler and batch
+    facts = of("0.19.0", QWEN3_MOE)
+    found = bytes_at(facts, max_num_seqs=1024, max_num_batched_tokens=8192)
+    assert found["batch"] == 8192 * 4 * 2048 * 2 + 0.5 * GIB
+    assert activations(facts, choices_of(max_num_seqs=1024, max_num_batched_tokens=8192)).value / GIB == pytest.approx(
+        2.68, abs=0.05
+    )
+
+
+def test_a_stage_holds_what_it_runs() -> None:
+    choices = choices_of(pipeline_parallel_size=2)
+    first, last = ({m.name for m in moments(of("0.25.1"), choices, stage)} for stage in (0, 1))
+    assert (first, last) == ({"compile", "batch"}, {"batch", "sampler"})
+
+
+@pytest.mark.parametrize("row", PEAKS, ids=lambda r: f"{r['model']} {r['version']} TP {r['tensor_parallel_size']}")
+def test_measured_peaks(row: dict[str, Any]) -> None:
+    shape = {key: row[key] for key in ("vocab_size", "hidden_size", "intermediate_size")}
+    if row["num_experts"]:
+        shape |= {"experts": row["num_experts"], "experts_per_token": row["num_experts_per_tok"],
+                  "moe_intermediate_size": row["moe_intermediate_size"]}  # fmt: skip
+    facts = of(row["version"], QWEN3_MOE if row["num_experts"] else QWEN_7B)
+    facts = replace(facts, model=replace(facts.model, architecture=replace(facts.model.architecture, **shape)))
+    keys = ("max_num_seqs", "max_num_batched_tokens", "tensor_parallel_size", "enforce_eager")
+    figure, seen = activations(facts, choices_of(**{key: row[key] for key in keys})), row["activation_peak_gib"]
+    assert figure.low / GIB - 0.02 <= seen <= figure.high / GIB + 0.02
+    assert abs(figure.value / GIB - seen) < 0.1
+
+
+def test_capture_sizes_are_the_engines() -> None:
+    # max_num_seqs 128: 1, 2, 4, 8, 16 … 128 = 3 + 16; measured on 0.25.1: 19 full sizes, 11 at max_num_seqs 64
+    assert capture_sizes(128, 2048) == 19
+    assert capture_sizes(64, 2048) == 11
+    assert capture_sizes(1, 2048) == 1
+    assert capture_sizes(512, 8192) == 3 + 31 + 17
+
+
+@pytest.mark.parametrize(
+    ("version", "seqs", "layers", "gib"),
+    [("0.25.1", 128, 28, 0.37), ("0.25.1", 64, 28, 0.21), ("0.25.1", 128, 64, 0.61), ("0.25.1", 128, 32, 0.41),
+     ("0.19.0", 1024, 32, 0.91), ("0.19.0", 1024, 40, 1.07), ("0.19.0", 1024, 26, 0.71)],
+)  # fmt: skip
+def test_measured_graphs(version: str, seqs: int, layers: int, gib: float) -> None:
+    figure = cuda_graphs(of(version), choices_of(max_num_seqs=seqs), layers)
+    assert figure.low / GIB <= gib <= figure.high / GIB
+    assert figure.value / GIB == pytest.approx(gib, rel=0.2)
+    assert cuda_graphs(of(version), choices_of(enforce_eager=True), layers).value == 0
+
+
+def test_the_rank_ladder() -> None:
+    assert [lora_rank(r) for r in (1, 2, 16, 17, 512, 513)] == [1, 8, 16, 32, 512, None]
