@@ -6,7 +6,9 @@ the next source. `key` is the key of the section it hangs on: "source", "revisio
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 
 from deployc.diagnostics import Diagnostic, Span, error
 
@@ -66,20 +68,32 @@ def only_other_weights(where: str, names: str, kind: str) -> Fault:
     return Fault(error("DC206", "weights in this format are not supported yet", detail, fix))
 
 
-def unknown_model_type(detail: str, fix: str) -> Fault:
-    """A model_type whose dimensions and tensors are not known here."""
+def unknown_model_type(key: str, model_type: str, known: Sequence[str]) -> Fault:
+    """A model_type whose layers are not known here; `key` is its dotted place in config.json."""
+    detail = f"config.json `{key}`: {model_type!r:.60} has tensors and attention that are not known here."
+    near = get_close_matches(model_type, known, 1) or ["llama"]
+    fix = (
+        f"Known are: {', '.join(known)}. If it is built like one of them, go on with that as a stated assumption: "
+        f"--assume {key}={near[0]}"
+    )
     return Fault(error("DC208", "this model_type is not supported yet", detail, fix))
 
 
 def unsupported(key: str, detail: str) -> Fault:
     """A feature of a known family that the cost model does not know."""
-    fix = "Choose a model without it; deployc would have to guess its memory and speed, and does not guess."
+    fix = (
+        "Choose a model without it, for deployc does not guess memory and speed; or go on as if it were not there, as "
+        f"a stated assumption: --assume {key}=null"
+    )
     return Fault(error("DC209", "this kind of model is not supported yet", f"config.json `{key}`: {detail}", fix))
 
 
 def bad_dimension(key: str, detail: str) -> Fault:
     """A dimension is missing from config.json, or is not what it must be."""
-    fix = "Take config.json from the original repository; a dimension is never assumed."
+    fix = (
+        "Take config.json from the original repository, for a dimension is never defaulted; or state one as an "
+        f"assumption: --assume {key}=VALUE"
+    )
     return Fault(error("DC210", "config.json lacks a dimension", f"`{key}`: {detail}", fix))
 
 

@@ -85,8 +85,9 @@ class Architecture:
     caches: tuple[LayerCache, ...]
     experts: int = 0
     experts_per_token: int = 0
-    moe_intermediate_size: int = 0
-    shared_expert_size: int = 0  # inner size of all experts that every token goes through; 0 = none
+    moe_intermediate_size: int = 0  # of one routed expert
+    moe_layers: tuple[int, ...] = ()  # the numbers of those that have experts
+    shared_expert_size: int = 0  # of all experts together that every token takes; 0 = none
     towers: tuple[Tower, ...] = ()
     assumed: tuple[str, ...] = ()  # what `--assume` put in place of what is not known, in words
     rope: Mapping[str, Any] = field(default_factory=dict)  # rope_scaling / rope_parameters as in config.json

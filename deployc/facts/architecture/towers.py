@@ -1,0 +1,110 @@
+"""Vision and audio encoders beside the language model, from `vision_config` and `audio_config`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from deployc.facts import faults
+from deployc.facts.architecture.classes import defaults
+from deployc.facts.architecture.keys import Config, Keys
+from deployc.types.architecture import Tower
+
+Tokens = Callable[[Keys, Keys, int], int]
+"""(the whole config, the tower's, its patches a side) -> embeddings of the largest item; 0 = not in config.json."""
+
+_LAYERS = ("num_hidden_layers", "depth", "encoder_layers", "conf_num_hidden_layers")
+_HIDDEN = ("embed_dim", "d_model", "hidden_size")
+"""Qwen2-VL's `hidden_size` is the language model's; its own width is `embed_dim`."""
+_HEADS = ("num_attention_heads", "num_heads", "encoder_attention_heads", "conf_num_attention_heads")
+_WIDTH = ("intermediate_size", "encoder_ffn_dim")
+
+
+def tower(config: Keys, key: str, kind: Literal["vision", "audio"], like: str, tokens: Tokens) -> Tower | None:
+    """The encoder under `key`; None where the file has none. Raises Fault DC210.
+
+    `like` is the model_type whose class it has where it names none itself.
+    """
+    values = config.get(key)
+    if values is None:
+        return None
+    if not isinstance(values, dict):
+        raise faults.bad_dimension(config.shown(key), f"an object is expected, not {values!r:.60}.")
+    keys = Keys(values, f"{key}.", defaults=defaults(_class(values, like)))
+    hidden, patch, image = _first(keys, _HIDDEN), _side(keys, "patch_size"), _side(keys, "image_size")
+    width = _first(keys, _WIDTH) or int(_number(keys.get("mlp_ratio")) * hidden)
+    return Tower(
+        kind=kind,
+        layers=_first(keys, _LAYERS),
+        hidden_size=hidden,
+        intermediate_size=width,
+        heads=_first(keys, _HEADS),
+        patch_size=patch,
+        image_size=image,
+        tokens=tokens(config, keys, image // patch if patch else 0),
+    )
+
+
+def unknown(config: Keys, keys: Keys, side: int) -> int:
+    """The preprocessor's own files say how large an image may be."""
+    return 0
+
+
+def named(key: str, other: int) -> Tokens:
+    """A key of the whole config counts them; absent it is `other`, its class's default."""
+    return lambda config, keys, side: config.option(key, other)
+
+
+def patches(config: Keys, keys: Keys, side: int) -> int:
+    """One for each patch (LLaVA 1.5: the class token is left out)."""
+    return side * side
+
+
+def merged(config: Keys, keys: Keys, side: int) -> int:
+    """Patches of the largest image, `spatial_merge_size` squared into one (Mistral 3)."""
+    return (side // (config.option("spatial_merge_size", 2) or 2)) ** 2
+
+
+def tiles(config: Keys, keys: Keys, side: int) -> int:
+    """LLaVA-NeXT: the whole image once more beside the largest grid of tiles, each row with a newline token.
+
+    vllm/model_executor/models/llava_next.py: base patches + grid height x (grid width + 1).
+    """
+    sizes = config.get("image_grid_pinpoints")
+    if not side or not isinstance(sizes, list):
+        return 0
+    image, grids = _side(keys, "image_size"), []
+    for size in sizes:
+        if isinstance(size, list) and len(size) == 2 and all(type(n) is int and 0 < n < 2**20 for n in size):
+            high, wide = (n // image * side for n in size)
+            grids.append(high * (wide + 1))
+    return side * side + max(grids, default=0)
+
+
+def halved(config: Keys, keys: Keys, side: int) -> int:
+    """Qwen2-Audio: frames after pooling in pairs (vllm/model_executor/models/qwen2_audio.py)."""
+    return keys.option("max_source_positions") // 2
+
+
+def _class(values: Config, like: str) -> str:
+    named = values.get("model_type")
+    return named if isinstance(named, str) and defaults(named) else like
+
+
+def _first(keys: Keys, names: tuple[str, ...]) -> int:
+    """The first of several names that is there; the class's defaults come last."""
+    for name in (*(n for n in names if keys.given(n)), *names):
+        if keys.get(name) is not None:
+            return keys.whole(name, keys.get(name))
+    return 0
+
+
+def _side(keys: Keys, key: str) -> int:
+    value = keys.get(key)
+    if isinstance(value, list | tuple) and value:
+        return max(keys.whole(key, side) for side in value)
+    return keys.option(key)
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) and 0 < value < 1000 else 0.0
