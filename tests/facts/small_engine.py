@@ -8,8 +8,11 @@ from deployc.facts.catalogue.source import Tree
 
 FILES = {
     "vllm/envs.py": """
-        environment_variables = {"VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS":
-            lambda: bool(int(os.getenv("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS", "1")))}
+        environment_variables = {
+            "VLLM_USE_V2_MODEL_RUNNER": lambda: maybe_convert_bool(os.getenv("VLLM_USE_V2_MODEL_RUNNER", None)),
+            "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS":
+                lambda: bool(int(os.getenv("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS", "1"))),
+        }
     """,
     "vllm/config/__init__.py": """
         from vllm.config.cache import CacheConfig
@@ -71,10 +74,31 @@ FILES = {
         class VllmConfig:
             @property
             def use_v2_model_runner(self) -> bool:
-                return self._is_default_v2_model_runner_model()
+                use_v2_model_runner = envs.VLLM_USE_V2_MODEL_RUNNER
+                if use_v2_model_runner is not None:
+                    return use_v2_model_runner
+                if self.speculative_config is not None and self.speculative_config.method == "dspark":
+                    return True
+                if not self._is_default_v2_model_runner_model():
+                    return False
+                unsupported = self._get_v2_model_runner_unsupported_features()
+                if unsupported:
+                    logger.warning_once("V1")
+                    return False
+                return True
 
             def _is_default_v2_model_runner_model(self) -> bool:
-                return any(a in DEFAULT_V2_MODEL_RUNNER_ARCHITECTURES for a in []) or not model_config.is_moe
+                if model_config.runner_type != "generate":
+                    return False
+                listed = any(arch in DEFAULT_V2_MODEL_RUNNER_ARCHITECTURES for arch in architectures)
+                if getattr(model_config, "is_hybrid", False) and (not listed):
+                    return False
+                return listed or not model_config.is_moe
+
+            def _get_v2_model_runner_unsupported_features(self):
+                if speculative_config is not None:
+                    if speculative_config.method in ("ngram", "suffix"):
+                        unsupported.append("speculative method")
     """,
     "vllm/engine/arg_utils.py": """
         from vllm.config import CacheConfig, ModelConfig
@@ -223,6 +247,12 @@ FILES = {
         class CPUWorker:
             def determine_available_memory(self):
                 size = int(self.requested_cpu_memory - consumed_memory)
+    """,
+    "vllm/platforms/cuda.py": """
+        class CudaPlatformBase:
+            def check_and_update_config(cls, vllm_config):
+                if cache_config and cache_config.block_size is None:
+                    cache_config.block_size = 32
     """,
     "vllm/platforms/cpu.py": """
         class CpuPlatform:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small_engine import small_engine
@@ -31,6 +32,7 @@ EXPECTED = [
     Flag("enable-prefix-caching", "bool", aliases=("no-enable-prefix-caching",)),
     Flag("going", "str", deprecated="deprecated"),
     Flag("gpu-memory-utilization", "float", (), "0.9", ("device-memory-utilization",)),
+    Flag("grpc", "bool", (), "false"),
     Flag("inner", "json"),
     Flag("kind", "str", (), "x"),
     Flag("kv-cache-dtype", "str", ("auto", "fp8", "fp8_e5m2"), "auto"),
@@ -58,9 +60,10 @@ def test_every_form_of_an_option_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("entry", ["vllm/entrypoints/launchers/cli_args.py", "vllm/entrypoints/common/cli_args.py"])
 def test_the_parser_is_found_where_later_versions_have_it(tmp_path: Path, entry: str) -> None:
-    tree = small_engine(tmp_path)
+    old = "vllm/entrypoints/openai/cli_args.py"
+    tree = small_engine(tmp_path, serve=(old[:-3].replace("/", "."), entry[:-3].replace("/", ".")))
     (tmp_path / entry).parent.mkdir()
-    (tmp_path / "vllm/entrypoints/openai/cli_args.py").rename(tmp_path / entry)
+    (tmp_path / old).rename(tmp_path / entry)
     assert list(flags(tree)) == [flag.name for flag in EXPECTED]
 
 
@@ -84,20 +87,91 @@ def test_behaviours_have_value_and_place(tmp_path: Path) -> None:
             "kv_space_unit": 2**30,
             "kv_space_unset": "gpu_memory_utilization",
         },
-        "model_runner": "V2",
-        "graphs_in_budget": False,
-        "moe_model_runner": "V1",
-        "moe_graphs_in_budget": True,
-        "moe_exceptions": ["A", "B"],
+        "model_runners": [
+            {"speculative": ["dspark"], "runner": "V2"},
+            {"speculative": ["ngram", "suffix"], "runner": "V1"},
+            {"hybrid": True, "listed": False, "runner": "V1"},
+            {"listed": True, "runner": "V2"},
+            {"experts": False, "runner": "V2"},
+            {"runner": "V1"},
+        ],
+        "v2_architectures": ["A", "B"],
+        "graphs_in_budget": {"V1": True, "V2": False},
     }
     for name, (_, place) in read.items():
         path, _, line = place.rpartition(":")
         assert 0 < int(line) <= len((tmp_path / path).read_text().splitlines()), f"{name}: {place}"
 
 
-def test_one_runner_for_all_models_has_no_exception(tmp_path: Path) -> None:
-    tree = small_engine(tmp_path, vllm=("def _is_default_v2_model_runner_model", "def another"))
-    assert not [name for name in behaviours(tree) if name.startswith("moe_")]
+ONE_LIST = (
+    "return listed or not model_config.is_moe",
+    "return not model_config.is_moe and not model_config.is_quantized",
+)
+RUNNERS: list[tuple[str, tuple[str, str], list[dict[str, Any]]]] = [
+    ("envs", ('"VLLM_USE_V2_MODEL_RUNNER", None', '"VLLM_USE_V2_MODEL_RUNNER", "0"'), [{"runner": "V1"}]),
+    ("envs", ('"VLLM_USE_V2_MODEL_RUNNER", None', '"VLLM_USE_V2_MODEL_RUNNER", "1"'), [{"runner": "V2"}]),
+    (
+        "vllm", ONE_LIST, [{"experts": True, "runner": "V1"}, {"quantized": True, "runner": "V1"}, {"runner": "V2"}],
+    ),
+    ("vllm", ("return listed or not model_config.is_moe", "return listed"),
+     [{"listed": True, "runner": "V2"}, {"runner": "V1"}]),
+    ("vllm", ("if not self._is_default_v2_model_runner_model():", "if not HAS_TRITON:"),
+     [{"speculative": ["ngram", "suffix"], "runner": "V1"}, {"runner": "V2"}]),
+    ("vllm", ('method in ("ngram"', 'method not in ("eagle"'), [{"experts": False, "runner": "V2"}, {"runner": "V1"}]),
+]  # fmt: skip
+"""A source's stem, a change of it, and the rules at the end of those that are read."""
+
+
+@pytest.mark.parametrize(("stem", "change", "rules"), RUNNERS, ids=[change[1] for _, change, _ in RUNNERS])
+def test_the_choice_of_a_runner_in_every_form_it_had(
+    tmp_path: Path, stem: str, change: tuple[str, str], rules: list[dict[str, Any]]
+) -> None:
+    read = behaviours(small_engine(tmp_path, **{stem: change}))
+    assert read["model_runners"][0][-len(rules) :] == rules
+    assert ("v2_architectures" in read) == any("listed" in rule for rule in read["model_runners"][0])
+
+
+def test_methods_that_alone_run_on_v2(tmp_path: Path) -> None:
+    tree = small_engine(tmp_path, vllm=('method in ("ngram"', 'method not in ("eagle"'))
+    assert {"speculative_not": ["eagle", "suffix"], "runner": "V1"} in behaviours(tree)["model_runners"][0]
+
+
+@pytest.mark.parametrize(
+    ("stem", "change"),
+    [
+        ("gpu_worker", (" - cudagraph_memory_estimate_applied", "")),
+        ("envs", ('_CUDAGRAPHS", "1"', '_CUDAGRAPHS", "0"')),
+    ],
+)
+def test_no_runner_has_graphs_in_the_budget(tmp_path: Path, stem: str, change: tuple[str, str]) -> None:
+    """Where the worker subtracts nothing, or only where the environment asks for it."""
+    read = behaviours(small_engine(tmp_path, **{stem: change}))
+    assert read["graphs_in_budget"][0] == {"V1": False, "V2": False}
+
+
+def test_a_block_size_that_nobody_gives_is_refused(tmp_path: Path) -> None:
+    tree = small_engine(
+        tmp_path, cache=("DEFAULT_BLOCK_SIZE", "SIZE"), cuda=("block_size is None", "block_size is unknown")
+    )
+    with pytest.raises(Unreadable, match="no default block size"):
+        behaviours(tree)
+
+
+def test_a_block_size_that_only_the_platform_knows(tmp_path: Path) -> None:
+    assert behaviours(small_engine(tmp_path, cache=("DEFAULT_BLOCK_SIZE", "SIZE")))["block_size"] == (
+        32,
+        "vllm/platforms/cuda.py:4",
+    )
+
+
+def test_a_cpu_pool_that_is_half_of_the_node(tmp_path: Path) -> None:
+    half = "DEFAULT_CPU_MEM_UTILIZATION = 0.5; kv_cache_space *= GiB_bytes"
+    tree = small_engine(
+        tmp_path,
+        cpu=("cache_config.kv_cache_memory_bytes = kv_cache_space * GiB_bytes", half),
+        cpu_worker=("int(self.requested_cpu_memory - consumed_memory)", "self.cache_config.cpu_kvcache_space_bytes"),
+    )
+    assert behaviours(tree)["cpu"][0]["kv_space_unset"] == "half_of_node"
 
 
 SHAPES = [
@@ -105,11 +179,15 @@ SHAPES = [
     ("arg_utils", "8192}", "8192 - 1}", "is no plain number"),
     ("arg_utils", "current_platform.is_cpu()", "on_a_cpu", "no rule for the CPU"),
     ("cache", "default=0.9", "default=computed()", "no plain default"),
-    ("cache", "DEFAULT_BLOCK_SIZE", "SIZE", "no DEFAULT_BLOCK_SIZE"),
     ("cpu", "kv_cache_space * GiB_bytes", "kv_cache_space", "VLLM_CPU_KVCACHE_SPACE"),
     ("cpu", "if not cache_config.user_specified_block_size", "if True", "no default block size"),
     ("cpu", "return [torch", "dtypes = [torch", "ends in no plain list"),
-    ("vllm", "not model_config.is_moe", "True", "not one this reader knows"),
+    ("vllm", "not model_config.is_moe", "odd(model_config)", "is no condition that this reader knows"),
+    ("vllm", "listed = any(", "listed: bool = any(", "the choice of a model runner is not known"),
+    ("vllm", "def use_v2_model_runner", "def another", "has no use_v2_model_runner"),
+    ("envs", '"VLLM_USE_V2_MODEL_RUNNER": ', '"ANOTHER": ', "has no VLLM_USE_V2_MODEL_RUNNER"),
+    ("envs", '"VLLM_USE_V2_MODEL_RUNNER", None', "NAME, default()", "no plain default of VLLM_USE_V2_MODEL_RUNNER"),
+    ("gpu_worker", "- cudagraph_memory_estimate_applied", "- cudagraphs", "done with the CUDA graphs is not known"),
     ("Dockerfile", "vllm-openai\n", "vllm-server\n", "what vllm-openai starts"),
     ("config", "rope_parameters = {}", "rope_scaling = {}", "does not patch rope_parameters"),
 ]
@@ -146,7 +224,7 @@ def test_the_file_that_is_written_is_the_one_that_is_read(tmp_path: Path) -> Non
     facts = load(tmp_path / "vllm-1.2.3.json")
     assert list(facts.flags.values()) == EXPECTED
     assert (facts.version, facts.image, facts.cuda) == ("1.2.3", "vllm/vllm-openai:v1.2.3", "13.0")
-    assert facts.moe_exceptions == ("A", "B")
+    assert facts.v2_architectures == ("A", "B")
     assert facts.batch_defaults[0]["device"] == "cpu"
     lines = (tmp_path / "vllm-1.2.3.json").read_text().splitlines()
     assert [json.loads(line.strip().rstrip(","))["name"] for line in lines if line.startswith('    {"name"')] == [
@@ -155,9 +233,9 @@ def test_the_file_that_is_written_is_the_one_that_is_read(tmp_path: Path) -> Non
 
 
 def test_what_cannot_be_read_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tree = small_engine(tmp_path / "sources", cache=("DEFAULT_BLOCK_SIZE", "SIZE"))
+    tree = small_engine(tmp_path / "sources", cache=("default=0.9", "default=computed()"))
     assert main(["1.2.3", "--sources", str(tree.root), "--output", str(tmp_path)]) == 1
-    assert "no DEFAULT_BLOCK_SIZE" in capsys.readouterr().err
+    assert "no plain default" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["sources"]
 
 

@@ -1,6 +1,6 @@
 """Type hints of configuration dataclasses, and the argparse keywords that vLLM derives from them.
 
-`keywords` follows `vllm/engine/arg_utils.py::_compute_kwargs`, read at 0.25.1, 0.32.0 and 0.33.0: the same questions
+`keywords` follows `vllm/engine/arg_utils.py::_compute_kwargs`, read at 0.16.0 to 0.33.0: the same questions
 in the same order. Its `type` is our word for what the value must be, not a function.
 """
 
