@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from deployc import units
 from deployc.cost.context import positions
-from deployc.cost.kv_cache import CPU_BLOCK, layout
+from deployc.cost.kv_cache import layout
 from deployc.cost.memory import memory
-from deployc.cost.prediction import mean_request
+from deployc.cost.prediction import kv_room, mean_request
 from deployc.cost.written import written_count, written_flag
 from deployc.spec.deploy import Deploy
 from deployc.types.choices import Choice, Choices
@@ -65,11 +65,10 @@ def max_num_seqs(deploy: Deploy, facts: Facts, replicas: int, choices: Choices |
     if choices is None:
         return Choice(seqs, "default", "the engine's default for this card")
     request = mean_request(deploy)
-    usable = memory(facts, choices)[1].usable.value
-    fit = max(1, int(usable // request.tokens))
+    fit = max(1.0, kv_room(layout(facts, choices), memory(facts, choices)[0].kv_cache.value, request))
     if fit >= seqs:
         return Choice(seqs, "default", "the engine's default for this card")
-    return Choice(fit, "search", "more mean requests than these do not fit into the KV cache")
+    return Choice(int(fit), "search", "more mean requests than these do not fit into the KV cache")
 
 
 def gpu_memory_utilization(deploy: Deploy, facts: Facts) -> Choice[float]:
@@ -110,15 +109,15 @@ def cpu_kv_cache(deploy: Deploy, facts: Facts, choices: Choices) -> Choice[int] 
     if written is not None and written.strip().isdigit():
         at = deploy.because("engine.env.VLLM_CPU_KVCACHE_SPACE")
         return Choice(int(written) * GIB, at, "as written")
-    request, size = mean_request(deploy), layout(facts, choices).token_bytes
+    request, pages = mean_request(deploy), layout(facts, choices)
     flight = deploy.workload.concurrency or choices.max_num_seqs.value
-    tokens = max(
-        flight * (request.long_input + request.long_output),
-        choices.max_model_len.value * (deploy.sla.full_length_requests or 1),
-    )
+    long, full = request.long_input + request.long_output, choices.max_model_len.value
+    whole = deploy.sla.full_length_requests or 1
+    tokens = max(flight * long, full * whole)
+    size = max(flight * pages.request_bytes(math.ceil(long)), whole * pages.request_blocks(full) * pages.block_bytes)
     bill = memory(facts, replace(choices, cpu_kv_cache_bytes=Choice(0, "default")))[0]
     left = bill.total.value - bill.weights.value - bill.activations.value - bill.non_torch.value
-    needed = math.ceil((tokens + CPU_BLOCK) * size / GIB)
+    needed = math.ceil((size + pages.block_bytes) / GIB)
     space = max(1, min(needed, int(left // GIB)))
     return Choice(space * GIB, "search", f"{space} GiB hold the {units.show_count(tokens)} tokens of the load")
 

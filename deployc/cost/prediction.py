@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from deployc.cost import load
-from deployc.cost.kv_cache import layout
+from deployc.cost.kv_cache import Layout, layout
 from deployc.cost.load import Request, Served
 from deployc.cost.memory import memory
 from deployc.cost.startup import startup
@@ -26,7 +28,8 @@ def predict(deploy: Deploy, facts: Facts, choices: Choices) -> Prediction:
     request = mean_request(deploy, prefix_caching=choices.enable_prefix_caching.value)
     replicas, tail = choices.replicas.value, facts.calibration["tail_spread"]
     steps = [step(facts, choices, side) for side in ("value", "low", "high")]
-    rooms = [_room(tokens, request, choices) for tokens in (cache.usable.value, cache.usable.low, cache.usable.high)]
+    pages, left = layout(facts, choices), bill.kv_cache
+    rooms = [_room(pages, room, request, choices) for room in (left.value, left.low, left.high)]
     tails = [tail.value, tail.high, tail.low]
     strains = [1.0, MODEL_ERROR, 1 / MODEL_ERROR]
     served = [_serve(deploy, *of, request, replicas) for of in zip(steps, rooms, tails, strains, strict=True)]
@@ -60,7 +63,7 @@ def predict(deploy: Deploy, facts: Facts, choices: Choices) -> Prediction:
         capacity=_figure(
             [capacity(deploy, s, r, request) * replicas for s, r in zip(steps, rooms, strict=True)], "1/s", basis
         ),
-        bound_by=_bound(deploy, facts, choices, cache.usable.value, request, steps[0], served[0]),
+        bound_by=_bound(deploy, facts, choices, kv_room(pages, left.value, request), request, steps[0], served[0]),
         startup_seconds=startup(facts, choices, bill.weights.value),
         over_capacity=served[0].over_capacity,
         transferred_from=facts.calibration.measured_on,
@@ -86,7 +89,7 @@ def single_stream(facts: Facts, choices: Choices, request: Request, steps: list[
     """One request alone: tokens/s, and what reading weights and KV at the card's full bandwidth would allow."""
     speeds = [1 / s.decode(1, request.context) for s in steps]
     read = streamed_bytes(facts, choices)
-    read += int(request.context * layout(facts, choices).token_bytes)
+    read += int(layout(facts, choices).read_bytes(request.context))
     bandwidth = facts.smallest.bandwidth
     if bandwidth is not None:
         limit = Figure(bandwidth.value / read, bandwidth.value / read, bandwidth.value / read, "1/s", "modelled")
@@ -125,31 +128,33 @@ def _serve(
     return load.closed(of, request, (deploy.workload.concurrency or 1) / replicas, room, tail)
 
 
-def _room(usable_tokens: float, request: Request, choices: Choices) -> float:
+def _room(pages: Layout, available: float, request: Request, choices: Choices) -> float:
     """Requests that one engine runs at once: by KV cache and by max_num_seqs; at least one, if only on paper."""
-    return max(1.0, min(float(choices.max_num_seqs.value), kv_room(usable_tokens, request)))
+    return max(1.0, min(float(choices.max_num_seqs.value), kv_room(pages, available, request)))
 
 
-def kv_room(usable_tokens: float, request: Request) -> float:
-    """Mean requests whose KV fits at once; a prefix that they share is held once."""
-    shared = request.input_tokens - request.uncached_tokens
-    return max(0.0, usable_tokens - shared) / (request.tokens - shared)
+def kv_room(pages: Layout, available: float, request: Request) -> float:
+    """Mean requests whose KV fits at once beside the null block; a prefix that they share is held once."""
+    shared = int(request.input_tokens - request.uncached_tokens) * pages.token_bytes
+    free = (pages.blocks(available) - 1) * pages.block_bytes
+    each = pages.request_bytes(math.ceil(request.tokens)) - shared
+    return max(0.0, free - shared) / each if each > 0 else math.inf
 
 
 def _bound(
-    deploy: Deploy, facts: Facts, choices: Choices, usable_tokens: float, request: Request, of: Step, served: Served
+    deploy: Deploy, facts: Facts, choices: Choices, room: float, request: Request, of: Step, served: Served
 ) -> Bound:
     """What would have to grow for this load to go faster."""
     if facts.smallest.name == "cpu":
         return "cpu"
     flight = deploy.workload.concurrency
     asked = float("inf") if served.over_capacity else flight / choices.replicas.value if flight else served.running
-    if kv_room(usable_tokens, request) < min(asked, choices.max_num_seqs.value):
+    if room < min(asked, choices.max_num_seqs.value):
         return "kv-capacity"
     running = served.running
     if of.host + running * of.host_per_sequence > of.decode(running, request.context) * 0.999:
         return "cpu"
-    reading = of.weight_seconds + of.expert_seconds + running * request.context * of.kv_seconds_per_token
+    reading = of.weight_seconds + of.expert_seconds + running * of.kv_seconds(request.context)
     reading *= request.output_tokens
     computing = running * (load.prefill_seconds(of, request) + request.output_tokens * of.flop_seconds_per_token)
     return "compute" if computing > reading else "memory-bandwidth"

@@ -28,7 +28,7 @@ class Step:
     weight_seconds: float  # reading once what every token needs
     expert_seconds: float  # reading once all routed experts
     expert_share: float  # of them one token touches
-    kv_seconds_per_token: float  # reading the KV of one token of context
+    kv_reads: tuple[tuple[float, float], ...]  # tokens of context at most (a window's), and reading the KV of one
     flop_seconds_per_token: float  # matrix work of one token
     attention_seconds: float  # x tokens x context, in prefill
     reduce_seconds_per_token: float
@@ -44,10 +44,14 @@ class Step:
         """One token for each of `sequences`, each with `context` tokens of KV."""
         touched = 1 - float((1 - self.expert_share) ** sequences)
         bytes_time = self.weight_seconds + touched * self.expert_seconds
-        bytes_time += sequences * context * self.kv_seconds_per_token
+        bytes_time += sequences * self.kv_seconds(context)
         gpu = max(bytes_time, sequences * self.flop_seconds_per_token) + self.fixed
         gpu += sequences * self.reduce_seconds_per_token
         return max(gpu, self.host + sequences * self.host_per_sequence)
+
+    def kv_seconds(self, context: float) -> float:
+        """Reading what one sequence of `context` tokens keeps."""
+        return sum(seconds * min(most, context) for most, seconds in self.kv_reads)
 
     def prefill(self, tokens: float, context: float) -> float:
         """`tokens` of a prompt on top of `context` tokens before them; without the fixed part of a step.
@@ -86,7 +90,7 @@ def step(facts: Facts, choices: Choices, side: Side = "value") -> Step:
         weight_seconds=(1 - routed) * streamed / (bandwidth * stream) / unmerged,
         expert_seconds=routed * streamed / (bandwidth * stream) / unmerged,
         expert_share=model.experts_per_token / model.experts if model.experts else 0.0,
-        kv_seconds_per_token=layout(facts, choices).token_bytes / (bandwidth * at("kv_stream")),
+        kv_reads=tuple((most, b / (bandwidth * at("kv_stream"))) for most, b in layout(facts, choices).reads),
         flop_seconds_per_token=2 * active / (peak * share) / unmerged,
         attention_seconds=4 * model.layers * model.heads / tp * model.head_dim / (peak * share),
         reduce_seconds_per_token=reduced,

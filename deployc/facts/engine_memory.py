@@ -13,13 +13,18 @@ from deployc.types.engine_memory import EngineMemory
 
 def engine_memory(version: str) -> EngineMemory:
     """Behaviours of `version`; of one older than all entries, those of the oldest. Tool data: in no lockfile."""
-    read = json.loads((profiles() / "engines" / "memory.json").read_bytes())
+    return decode(EngineMemory, _held("memory.json", version) | {"kv": _held("kv_cache.json", version)})
+
+
+def _held(file: str, version: str) -> dict[str, Any]:
+    """Name -> value, of the file's behaviours at this version."""
+    read = json.loads((profiles() / "engines" / file).read_bytes())
     at = release(version)
     values: dict[str, Any] = {}
     for name, entries in read["behaviours"].items():
         held = [entry["value"] for entry in entries if release(entry["since"]) <= at]
         values[name] = held[-1] if held else entries[0]["value"]
-    return decode(EngineMemory, values)
+    return values
 
 
 def release(version: str) -> tuple[int, ...]:

@@ -68,8 +68,9 @@ def longest_request_fits(case: Case) -> Iterator[Diagnostic]:
         needed,
         "DC302",
         "a request of full length does not fit into the KV cache",
-        f"{units.show_count(length)} tokens of {units.show_bytes(pages.token_bytes)} each are "
-        f"{units.show_bytes(needed)} a card; "
+        f"{units.show_count(length)} tokens"
+        + (f" of {units.show_bytes(pages.token_bytes)} each are " if pages.uniform else " take ")
+        + f"{units.show_bytes(needed)} a card; "
         f"{_range(bill.kv_cache.low, bill.kv_cache.high)} are left."
         + (f" The longest that fits is {units.show_count(fits)} tokens." if fits else ""),
         f"set workload.max_context to {min(fits, positions(case.deploy, case.facts))}" if fits else "",
@@ -96,7 +97,8 @@ def load_fits(case: Case) -> Iterator[Diagnostic]:
         return
     share = flight / choices.replicas.value
     request = mean_request(case.deploy, prefix_caching=choices.enable_prefix_caching.value)
-    room = min(kv_room(case.prediction.usable_kv_cache_tokens.value, request), float(choices.max_num_seqs.value))
+    pages, left = layout(case.facts, choices), case.prediction.memory.kv_cache.value
+    room = min(kv_room(pages, left, request), float(choices.max_num_seqs.value))
     if 1 <= room < share * 0.98:
         by_flag = choices.max_num_seqs.value < share
         yield warning(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from deployc.types.engine_kv import EngineKv
 from deployc.types.figure import Factor
 
 
@@ -19,3 +20,4 @@ class EngineMemory:
     activation_fixed: Factor  # B, beside all that is counted
     non_torch_single: Factor  # B, one card
     non_torch_parallel: Factor  # B a card of several
+    kv: EngineKv  # how it forms the KV cache

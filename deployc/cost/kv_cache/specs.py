@@ -1,0 +1,72 @@
+"""What each layer of a model keeps under these choices: LayerCache -> CacheSpec."""
+
+from __future__ import annotations
+
+from deployc.cost.kv_cache.block_size import block_tokens, checkpoint, keeps_every_state
+from deployc.cost.kv_cache.element import state_bytes, token_bytes
+from deployc.cost.kv_cache.spec import CacheSpec
+from deployc.types.architecture import LayerCache
+from deployc.types.choices import Choices
+from deployc.types.facts import Facts
+
+
+def layer_specs(facts: Facts, choices: Choices) -> list[tuple[int, CacheSpec]]:
+    """Number and spec of every layer that keeps something, ascending."""
+    kept, tokens = facts.model.architecture.caches, block_tokens(facts, choices)
+    found = []
+    for cache in kept:
+        spec = (
+            _state(cache, facts, choices, tokens)
+            if cache.kind == "state"
+            else _attention(cache, facts, choices, tokens)
+        )
+        found += [(layer, spec) for layer in cache.layers]
+    return sorted(found, key=lambda each: each[0])
+
+
+def in_flight(facts: Facts, choices: Choices) -> int:
+    """Tokens that are scheduled and not settled, for which windows keep what they would let go.
+
+    vllm/config/vllm.py, max_concurrent_batches: asynchronous scheduling holds two steps (on the V2 runner one more
+    than there are pipeline stages); the CPU engine has none (vllm/platforms/cpu.py).
+    """
+    batch, stages = choices.max_num_batched_tokens.value, choices.pipeline_parallel_size.value
+    if not facts.calibration.memory.kv.batches_in_flight:
+        return batch
+    if facts.smallest.name == "cpu":
+        return batch * stages
+    model = facts.model
+    runner = facts.engine.model_runner(model.architecture, quantized="quantization_config" in model.config)
+    return batch * (stages + 1 if runner == "V2" or stages == 1 else stages)
+
+
+def stages(facts: Facts, choices: Choices) -> tuple[range, ...]:
+    """Layers of each pipeline stage; what is left over goes to the last but one, and before it.
+
+    vllm/distributed/utils.py, get_pp_indices.
+    """
+    count, layers = choices.pipeline_parallel_size.value, facts.model.architecture.layers
+    sizes = [layers // count] * count
+    for place in range(2, layers % count + 2):
+        sizes[-place] += 1
+    ends = [sum(sizes[: place + 1]) for place in range(count)]
+    return tuple(range(end - size, end) for size, end in zip(sizes, ends, strict=True))
+
+
+def _attention(cache: LayerCache, facts: Facts, choices: Choices, tokens: int) -> CacheSpec:
+    page = tokens * token_bytes(cache, facts, choices)
+    return CacheSpec(cache.kind, tokens, page, cache.window, shape=(cache.kv_heads, cache.head_dim, cache.head_dim_v))
+
+
+def _state(cache: LayerCache, facts: Facts, choices: Choices, tokens: int) -> CacheSpec:
+    """Its page is as large as the state; beside attention it is padded to that page when groups are made.
+
+    Without prefix caching a request has one state; with it ("align") the last and the one before, and a third where a
+    prefill exports one; in mode "all" one a block (vllm/v1/kv_cache_interface.py, MambaSpec).
+    """
+    size = state_bytes(cache, choices)
+    if not choices.enable_prefix_caching.value:
+        return CacheSpec("state", choices.max_model_len.value, size, states=1)
+    if keeps_every_state(facts, choices):
+        return CacheSpec("state", tokens, size)
+    return CacheSpec("state", tokens, size, states=3 if checkpoint(facts, cache.name) else 2)
