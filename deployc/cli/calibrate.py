@@ -1,0 +1,42 @@
+"""`deployc calibrate`: the cost model beside what was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deployc.cli import options, show
+from deployc.diagnostics import ExitCode
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+
+
+@app.callback()
+def calibrate() -> None:
+    """Compare the cost model with measured engine starts."""
+
+
+@app.command()
+def score(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="JSON lines, one measured start a line.")],
+    json: options.Json = False,
+    no_color: options.NoColor = False,
+) -> int:
+    """Score the memory model on measured rows. Example: deployc calibrate score starts.jsonl --json"""
+    import sys
+
+    from deployc.measure import calibrate as measured
+
+    rows, report = measured.read(files)
+    document = measured.document(measured.score(rows), report)
+    if json:
+        show.json(document)
+    else:
+        from deployc.views.score import score as view
+
+        if rows:
+            show.text(view(document, color=show.color(sys.stdout, no_color), width=show.width(sys.stdout)))
+        show.report(report, no_color=no_color)
+    return ExitCode.WRONG_FILE if report.errors else ExitCode.OK

@@ -1,0 +1,139 @@
+"""A row's word for its quantization -> `quantization_config`, in the usual form of whoever publishes such checkpoints.
+
+The row names the engine's method ("gptq_marlin", "compressed-tensors", "fp8"); the model's name tells the scheme. Group
+size 128, the output layer and the towers left at 16 bit: llm-compressor's and AutoAWQ's usual recipes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from deployc.measure.calibrate.config import Config, Unknown
+from deployc.measure.calibrate.rows import Row
+
+_TOWERS = ("re:.*vision_tower.*", "re:.*vision_model.*", "re:.*visual.*", "re:.*embed_vision.*",
+           "re:.*multi_modal_projector.*")  # fmt: skip
+_EXPERT_GATES = ("re:.*mlp.gate$", "re:.*router.*")
+_BY_NAME = (
+    ("w8a8", "w8a8"), ("w4a16", "w4a16"), ("w8a16", "w8a16"), ("nvfp4", "nvfp4"), ("mxfp4", "mxfp4"), ("awq", "awq"),
+    ("gptq", "gptq"), ("autoround", "auto-round"), ("auto-round", "auto-round"), ("fp8", "fp8"), ("bnb-4bit", "bnb"),
+)  # fmt: skip
+_GROUP_32 = ("cyankiwi/",)
+"""Publishers whose four-bit checkpoints have groups of 32 (recalled)."""
+
+
+def quantization_config(row: Row, config: Config) -> tuple[Mapping[str, Any] | None, tuple[str, ...], bool]:
+    """The key's value or None, notes, and whether it rests on an assumption. Raises Unknown."""
+    if given := config.values.get("quantization_config"):
+        return given, (), False
+    called = row.model.lower()
+    scheme = next((scheme for part, scheme in _BY_NAME if part in called), None)
+    method = (row.quantization or "").lower()
+    if method and method != "none":
+        recalled = called.startswith(_GROUP_32) and bool(re.search("4-?bit", called))
+        notes = ("four-bit groups of 32, as this publisher has them (recalled)",) if recalled else ()
+        return _config(method, scheme, called, config.values), notes, recalled
+    if scheme is not None:
+        made = _config(scheme, scheme, called, config.values)
+        return made, (f"the quantization is not said: {scheme} by the model's name",), True
+    if config.released and row.kind != "own starts":
+        made = _config(config.released, config.released, called, config.values)
+        return made, (f"the quantization is not said: {config.released}, as the model was released",), False
+    return None, (), False
+
+
+def _config(method: str, scheme: str | None, called: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    if method == "compressed-tensors":
+        if scheme is None:
+            raise Unknown("quantization: compressed-tensors, and the model's name does not tell the scheme")
+        method = scheme
+    elif method.startswith("fp8") and scheme != "fp8":
+        return {"quant_method": "fp8", "activation_scheme": "dynamic"}  # quantized while it is loaded
+    made = next((make for names, make in _FORMS if method in names), None)
+    if made is None:
+        raise Unknown(f"quantization: {method} is not known")
+    return made(called, config)
+
+
+def _gptq(_: str, __: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": False, "sym": True, "lm_head": False}
+
+
+def _awq(called: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    if called.startswith(_GROUP_32):
+        return _packed(4, 32, config, symmetric=False)
+    return {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True, "version": "gemm"}
+
+
+def _auto_round(_: str, __: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"quant_method": "auto-round", "bits": 4, "group_size": 128, "sym": True,
+            "packing_format": "auto_round:auto_gptq"}  # fmt: skip
+
+
+def _mxfp4(_: str, __: Mapping[str, Any]) -> Mapping[str, Any]:
+    left = ["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]
+    return {"quant_method": "mxfp4", "modules_to_not_convert": left}
+
+
+def _bitsandbytes(_: str, __: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
+
+
+def _w8a8(_: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _compressed("int-quantized", {"num_bits": 8, "type": "int", "strategy": "channel"}, True, config)
+
+
+def _fp8(called: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A checkpoint in fp8: scales a channel (llm-compressor), a tensor (modelopt), or a block of 128 x 128 (others)."""
+    if called.startswith(("redhatai/", "neuralmagic/", "nm-testing/")):
+        return _compressed("float-quantized", {"num_bits": 8, "type": "float", "strategy": "channel"}, True, config)
+    if called.startswith("nvidia/"):
+        return {"quant_method": "modelopt", "quant_algo": "FP8", "ignore": _ignored(config)}
+    return {"quant_method": "fp8", "activation_scheme": "dynamic", "fmt": "e4m3", "weight_block_size": [128, 128],
+            "modules_to_not_convert": _ignored(config)}  # fmt: skip
+
+
+def _nvfp4(called: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    if called.startswith("nvidia/"):
+        return {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16, "ignore": _ignored(config)}
+    weights = {"num_bits": 4, "type": "float", "strategy": "tensor_group", "group_size": 16}
+    return _compressed("nvfp4-pack-quantized", weights, True, config)
+
+
+def _packed(bits: int, group: int, config: Mapping[str, Any], symmetric: bool = True) -> Mapping[str, Any]:
+    weights = {"num_bits": bits, "type": "int", "strategy": "group", "group_size": group, "symmetric": symmetric}
+    return _compressed("pack-quantized", weights, False, config)
+
+
+def _compressed(form: str, weights: Mapping[str, Any], activations: bool, config: Mapping[str, Any]) -> dict[str, Any]:
+    seen = {"num_bits": weights["num_bits"], "type": weights["type"], "symmetric": True, "strategy": "token",
+            "dynamic": True}  # fmt: skip
+    group = {"targets": ["Linear"], "weights": {"symmetric": True, "dynamic": False, **weights},
+             "input_activations": seen if activations else None}  # fmt: skip
+    return {"quant_method": "compressed-tensors", "format": form, "ignore": _ignored(config),
+            "config_groups": {"group_0": group}, "quantization_status": "compressed"}  # fmt: skip
+
+
+def _ignored(config: Mapping[str, Any]) -> list[str]:
+    """What is left at 16 bit: the output layer, towers and their projector, the routers of experts."""
+    text = config.get("text_config", config)
+    experts = any(text.get(key) for key in ("num_experts", "num_local_experts", "n_routed_experts"))
+    towers = _TOWERS if "vision_config" in config else ()
+    return ["lm_head", *towers, *(_EXPERT_GATES if experts else ())]
+
+
+_FORMS: Sequence[tuple[Sequence[str], Callable[[str, Mapping[str, Any]], Mapping[str, Any]]]] = (
+    (("fp8", "fp8_e4m3"), _fp8),
+    (("gptq", "gptq_marlin", "auto_gptq"), _gptq),
+    (("awq", "awq_marlin", "awq-4bit", "auto_awq"), _awq),
+    (("auto-round", "autoround", "inc"), _auto_round),
+    (("nvfp4", "modelopt_fp4", "modelopt"), _nvfp4),
+    (("mxfp4", "gpt_oss_mxfp4"), _mxfp4),
+    (("bnb", "bitsandbytes"), _bitsandbytes),
+    (("w8a8", "int8"), _w8a8),
+    (("w4a16", "int4"), lambda _, config: _packed(4, 128, config)),
+    (("w8a16",), lambda _, config: _packed(8, 128, config)),
+)
+"""By the words of rows and names; the engine calls Marlin's kernels a method of their own."""

@@ -1,0 +1,173 @@
+"""A row -> the engine start that the cost model is asked about: facts, choices, and what had to be assumed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, TypeVar
+
+from deployc.choose.sizes import batch_defaults
+from deployc.data import profiles
+from deployc.facts import engine
+from deployc.facts.calibration import calibration
+from deployc.facts.faults import Fault
+from deployc.facts.model import from_config
+from deployc.measure.calibrate.card import Card, card
+from deployc.measure.calibrate.config import Unknown, config_json
+from deployc.measure.calibrate.quantized import quantization_config
+from deployc.measure.calibrate.rows import Row
+from deployc.types.choices import Choice, Choices
+from deployc.types.facts import EngineFacts, Facts, ModelFacts
+
+T = TypeVar("T")
+_KINDS = {"bfloat16": "bfloat16", "bf16": "bfloat16", "float16": "float16", "half": "float16", "float32": "float32"}
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What is predicted, and how sure its inputs are.
+
+    `assumed` are inputs that the row does not give and that a default stands in for; `missing` are inputs for which
+    nothing can stand in, with the reason: what rests on them is not predicted. `notes` say all of it in words.
+    """
+
+    facts: Facts
+    choices: Choices
+    card: str  # family of the card: "H100"; "" where the row names none
+    assumed: frozenset[str]
+    missing: Mapping[str, str]
+    notes: tuple[str, ...]
+    warm: bool = False  # the compile cache was filled before
+
+
+@dataclass(slots=True)
+class _Told:
+    """Collects what was put in for what the row leaves open."""
+
+    assumed: set[str] = field(default_factory=set)
+    missing: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def default(self, key: str, given: T | None, value: T, why: str, needs: str = "") -> Choice[T]:
+        """The row's own value, else `value` with a note; unknown where it follows from an unknown input."""
+        if given is not None:
+            return Choice(given, "row")
+        if needs in self.missing:
+            self.missing[key] = f"{key}: not in the row, and its default follows from {self.missing[needs]}"
+        self.assumed.add(key)
+        self.notes.append(f"{key} {value}: {why}")
+        return Choice(value, "default", why)
+
+
+def start(row: Row) -> Start:
+    """The start that the row describes. Raises Unknown: nothing of it can be predicted, and why."""
+    told = _Told(notes=list(row.notes))
+    model = _model(row, told)
+    known = _engine(row, told)
+    of_card = card(row)
+    told.notes += of_card.notes
+    if of_card.assumed:
+        told.assumed.add("card")
+    if of_card.missing:
+        told.missing["card"] = of_card.missing
+    choices = _choices(row, model, known, of_card, told)
+    cards = choices.tensor_parallel_size.value * choices.pipeline_parallel_size.value
+    facts = Facts(model, (), (of_card.facts,) * cards, known, locked=True, calibration=calibration(known.version))
+    if row.warm:
+        told.notes.append("the compile cache was warm: beside the model's figure for a warm one")
+    return Start(facts, choices, of_card.family, frozenset(told.assumed), told.missing, tuple(told.notes), row.warm)
+
+
+def _model(row: Row, told: _Told) -> ModelFacts:
+    config = config_json(row)
+    quantization, notes, assumed = quantization_config(row, config)
+    told.notes += [*config.notes, *notes]
+    told.assumed |= config.assumed | ({"quantization"} if assumed else set())
+    values = dict(config.values) | ({"quantization_config": quantization} if quantization else {})
+    try:
+        return from_config(
+            values, source=row.model or "org/model", hub="huggingface", provenance=row.id, chat_template=False
+        )
+    except Fault as wrong:
+        raise Unknown(f"model_config: {wrong.diagnostic.summary}: {wrong.diagnostic.detail}") from None
+
+
+def _engine(row: Row, told: _Told) -> EngineFacts:
+    """The row's version, else the nearest that is known."""
+    said = row.version or next(iter(re.findall(r"v?0\.\d+\.\d+", row.said)), None)
+    known = engine.versions()
+    if row.version is None:
+        told.assumed.add("version")
+    version = _nearest(said, known)
+    if version != said or row.version is None:
+        of = f"vLLM {said}" if said else "an unknown version"
+        told.assumed.add("version")
+        told.notes.append(f"{of} taken as {version}")
+    facts = _loaded(version)
+    return facts if row.block_size is None else replace(facts, block_size=row.block_size)
+
+
+def _nearest(said: str | None, known: tuple[str, ...]) -> str:
+    """The nearest by minor version, then by patch; the newest where the row names none."""
+    wanted = _numbers(said) if said else ()
+    if not wanted:
+        return known[-1]
+    return min(known, key=lambda version: [abs(a - b) for a, b in zip(_numbers(version), wanted, strict=False)])
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+
+
+@cache
+def _loaded(version: str) -> EngineFacts:
+    return engine.load(profiles() / "engines" / f"vllm-{version}.json")
+
+
+def _choices(row: Row, model: ModelFacts, known: EngineFacts, of_card: Card, told: _Told) -> Choices:
+    facts = Facts(model, (), (of_card.facts,), known, locked=True)
+    tokens, seqs = batch_defaults(facts)
+    why = f"vLLM {known.version}'s default on this card"
+    tp = told.default("tensor_parallel_size", row.tensor_parallel_size, row.cards or 1, "as many as cards are named")
+    positions = model.architecture.max_position_embeddings
+    length = told.default("max_model_len", row.max_model_len, positions, "the model's positions")
+    many = told.default("max_num_seqs", row.max_num_seqs, min(seqs, row.max_num_batched_tokens or seqs), why, "card")
+    batch = told.default(
+        "max_num_batched_tokens", row.max_num_batched_tokens, min(tokens, many.value * length.value), why, "card"
+    )
+    share = told.default(
+        "gpu_memory_utilization", row.gpu_memory_utilization, known.gpu_memory_utilization,
+        f"vLLM {known.version}'s default")  # fmt: skip
+    slots = row.max_loras is not None and row.max_lora_rank is not None
+    dtype = _KINDS.get(row.dtype or "", model.architecture.dtype)
+    return Choices(
+        weights=Choice("checkpoint" if model.config.get("quantization_config") else "none", "row"),
+        dtype=Choice(dtype, "row" if row.dtype else "default"),
+        adapter_mode=Choice("serve" if slots else "none", "row"),
+        kv_cache_dtype=_kv_cache_dtype(row, dtype),
+        tensor_parallel_size=tp,
+        replicas=Choice(1, "default"),
+        max_model_len=length,
+        max_num_seqs=many,
+        max_num_batched_tokens=batch,
+        gpu_memory_utilization=share,
+        enforce_eager=Choice(bool(row.enforce_eager), "row" if row.enforce_eager is not None else "default"),
+        enable_prefix_caching=Choice(True, "default"),
+        pipeline_parallel_size=Choice(row.pipeline_parallel_size or 1, "row"),
+        data_parallel_size=Choice(row.data_parallel_size or 1, "row"),
+        expert_parallel=Choice(row.expert_parallel, "row"),
+        max_lora_rank=_optional(row.max_lora_rank),
+        max_loras=_optional(row.max_loras),
+    )
+
+
+def _kv_cache_dtype(row: Row, dtype: str) -> Choice[str]:
+    """ "auto" also where the row names the model's own type."""
+    said = row.kv_cache_dtype
+    return Choice("auto" if said is None or _KINDS.get(said, said) == dtype else said, "row" if said else "default")
+
+
+def _optional(value: Any) -> Choice[Any] | None:
+    return None if value is None else Choice(value, "row")
