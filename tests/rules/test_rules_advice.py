@@ -34,7 +34,8 @@ def test_a_model_too_large_for_the_card_says_which_card_would_do() -> None:
     found = said(facts_of(cards=(card("rtx-3070", 7.7 * GIB),)))["DC300"]
     size = re.search(r"a card with at least ([0-9.]+) GiB", found.fix)
     assert size is not None
-    assert codes(facts_of(cards=(card("odd", (float(size[1]) + 0.1) * GIB),))) == {}
+    larger = facts_of(cards=(card("odd", (float(size[1]) + 0.1) * GIB),))
+    assert codes(larger, workload="{input_tokens: 1500, output_tokens: 256, concurrency: 4, max_context: 8192}") == {}
 
 
 def test_fp8_kv_is_no_remedy_where_the_card_may_not_have_it() -> None:

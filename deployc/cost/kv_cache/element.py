@@ -11,7 +11,7 @@ from deployc.types.facts import Facts
 
 ELEMENT_BYTES: Mapping[str, float] = {
     "float32": 4, "bfloat16": 2, "float16": 2, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1, "fp8_inc": 1, "fp8_ds_mla": 1,
-    "fp8_per_token_head": 1, "int8_per_token_head": 1, "nvfp4": 0.5625,
+    "fp8_per_token_head": 1, "int8_per_token_head": 1, "nvfp4": 0.5625, "uint8": 1,
 }  # fmt: skip
 """By dtype name; nvfp4: half a byte, and a scale of one for 16 (vllm/utils/torch_utils.py, nvfp4_kv_cache_full_dim)."""
 
@@ -33,7 +33,7 @@ def kv_dtype(facts: Facts, choices: Choices) -> str:
 
 def token_bytes(cache: LayerCache, facts: Facts, choices: Choices) -> int:
     """Bytes of one token in one layer on one card. KV heads are replicated where TP exceeds them, latents always."""
-    dtype = kv_dtype(facts, choices)
+    dtype = cache.dtype or kv_dtype(facts, choices)
     element = ELEMENT_BYTES[dtype]
     if cache.kind == "mla":
         return _latent_bytes(cache, facts, dtype)
@@ -55,12 +55,7 @@ def is_sparse(facts: Facts) -> bool:
 
 
 def _latent_bytes(cache: LayerCache, facts: Facts, dtype: str) -> int:
-    """The indexer's vector is bytes already: index_head_dim in fp8 and a float32 scale for each 128 of them.
-
-    Where sparse latent attention runs on FlashMLA, fp8 has a layout of its own; FlashInfer's (10.x) has not.
-    """
-    if cache.name == "indexer":
-        return cache.head_dim
+    """Where sparse latent attention runs on FlashMLA, fp8 has a layout of its own; FlashInfer's (10.x) has not."""
     capability = facts.smallest.compute_capability
     if is_sparse(facts) and dtype.startswith("fp8") and (capability is None or capability[0] != 10):
         return facts.calibration.memory.kv.sparse_fp8_bytes
@@ -69,7 +64,7 @@ def _latent_bytes(cache: LayerCache, facts: Facts, dtype: str) -> int:
 
 def _one_state(state: State, choices: Choices) -> int:
     own = state.dtype or choices.dtype.value
-    return int(-(-state.elements // choices.tensor_parallel_size.value) * ELEMENT_BYTES[own])
+    return int(state.on_rank(choices.tensor_parallel_size.value) * ELEMENT_BYTES[own])
 
 
 def _declared(config: Mapping[str, Any]) -> str | None:
