@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deployc.diagnostics import ExitCode, Report
 from deployc.types.plan import Observed, Plan
@@ -65,8 +65,17 @@ def shape(path: Path | str, env: Mapping[str, str] | None = None) -> Analysis:
     return analysis
 
 
-def compile(path: Path | str, *, offline: bool = False, env: Mapping[str, str] | None = None) -> Analysis:
-    """Everything up to the bundle. `offline` reads only the file, its lockfile and shipped data."""
+def compile(
+    path: Path | str,
+    *,
+    offline: bool = False,
+    env: Mapping[str, str] | None = None,
+    assume: Mapping[str, Any] | None = None,
+) -> Analysis:
+    """Everything up to the bundle. `offline` reads only the file, its lockfile and shipped data.
+
+    `assume` maps dotted keys of the model's config.json to values that it is read with, as `--assume` does.
+    """
     from deployc.choose import decide
     from deployc.emit import compile_bundle
     from deployc.facts import resolve
@@ -78,7 +87,9 @@ def compile(path: Path | str, *, offline: bool = False, env: Mapping[str, str] |
     deploy = analysis.deploy
     if deploy is None or analysis.report.errors:
         return analysis
-    analysis.facts, report = resolve(deploy, lock_path=lock_path(analysis.path), offline=offline, env=env)
+    analysis.facts, report = resolve(
+        deploy, lock_path=lock_path(analysis.path), offline=offline, env=env, assume=assume
+    )
     analysis.report.extend(report)
     if analysis.facts is None:
         return analysis
@@ -105,9 +116,10 @@ def plan(
     offline: bool = False,
     observe: Observe | None = None,
     env: Mapping[str, str] | None = None,
+    assume: Mapping[str, Any] | None = None,
 ) -> Plan:
     """The plan of a file. Without `observe` the target is not looked at and steps say so; `offline` implies that."""
-    return plan_of(compile(path, offline=offline, env=env), None if offline else observe)
+    return plan_of(compile(path, offline=offline, env=env, assume=assume), None if offline else observe)
 
 
 def plan_of(analysis: Analysis, observe: Observe | None = None) -> Plan:

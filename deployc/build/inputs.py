@@ -91,7 +91,7 @@ def pins_of(recipe: Recipe, adapter: str) -> dict[str, str]:
 
 def _model(recipe: Recipe, folder: Path, report: Report) -> ModelFacts | None:
     try:
-        facts, _ = model_facts(Folder(folder, recipe.model_source), recipe.model_source)
+        facts, _ = model_facts(Folder(folder, recipe.model_source), recipe.model_source, recipe.assume)
     except Fault as fault:
         report.add(fault.diagnostic)
         return None

@@ -21,6 +21,7 @@ def command(
     ] = None,
     file: options.File = options.DEFAULT_FILE,
     offline: options.Offline = False,
+    assume: options.Assume = None,
     json: options.Json = False,
     no_color: options.NoColor = False,
 ) -> int:
@@ -33,8 +34,9 @@ def command(
     from deployc.cli.applying import Telling
     from deployc.cli.building import build
     from deployc.cli.target import ACTS_ON, observe
+    from deployc.facts.assume import parsed
 
-    analysis = pipeline.compile(file, offline=offline)
+    analysis = pipeline.compile(file, offline=offline, assume=parsed(assume or ()))
     if analysis.exit_code != ExitCode.OK or not (analysis.deploy and analysis.bundle and analysis.prediction):
         return _refused(analysis, json, no_color)
     deploy, bundle = analysis.deploy, analysis.bundle

@@ -13,14 +13,16 @@ from deployc.diagnostics import ExitCode
 def command(
     file: options.File = options.DEFAULT_FILE,
     offline: options.Offline = False,
+    assume: options.Assume = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     no_color: options.NoColor = False,
 ) -> int:
     """Make the artifact that apply serves. Example: deployc build"""
     from deployc import pipeline
     from deployc.cli.building import build
+    from deployc.facts.assume import parsed
 
-    analysis = pipeline.compile(file, offline=offline)
+    analysis = pipeline.compile(file, offline=offline, assume=parsed(assume or ()))
     show.report(analysis.report, no_color=no_color)
     if analysis.exit_code == ExitCode.WRONG_FILE or analysis.bundle is None:
         return analysis.exit_code

@@ -15,6 +15,7 @@ def command(
     file: options.File = options.DEFAULT_FILE,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the plan document here as well.")] = None,
     offline: options.Offline = False,
+    assume: options.Assume = None,
     no_target: Annotated[bool, typer.Option("--no-target", help="Do not look at what runs now.")] = False,
     json: options.Json = False,
     detailed_exitcode: Annotated[
@@ -25,9 +26,10 @@ def command(
     """Say what a deploy.yaml costs and does, before it runs. Example: deployc plan --offline"""
     from deployc import pipeline
     from deployc.cli.target import ACTS_ON, observe
+    from deployc.facts.assume import parsed
     from deployc.views.json_text import json_text
 
-    analysis = pipeline.compile(file, offline=offline)
+    analysis = pipeline.compile(file, offline=offline, assume=parsed(assume or ()))
     made = pipeline.plan_of(analysis, None if offline or no_target else observe)
     if output is not None:
         read = analysis.document.inputs if analysis.document else {}

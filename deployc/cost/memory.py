@@ -18,7 +18,7 @@ from deployc.cost.non_torch import non_torch
 from deployc.cost.weights import weight_bytes
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts
-from deployc.types.figure import Figure, exact, weakest
+from deployc.types.figure import Figure, doubted, exact, weakest
 from deployc.types.prediction import Memory
 
 
@@ -35,7 +35,10 @@ class KvCache:
 def memory(facts: Facts, choices: Choices) -> tuple[Memory, KvCache]:
     """Memory and KV cache of one engine under these choices."""
     bill = _cpu_bill(facts, choices) if facts.smallest.name == "cpu" else _gpu_bill(facts, choices)
-    return bill, kv(facts, choices, bill.kv_cache)
+    cache = kv(facts, choices, bill.kv_cache)
+    if facts.model.architecture.assumed:
+        return doubted(bill, but=("total", "budget")), doubted(cache)
+    return bill, cache
 
 
 def kv(facts: Facts, choices: Choices, left: Figure) -> KvCache:

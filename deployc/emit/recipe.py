@@ -31,5 +31,7 @@ def recipe(deploy: Deploy, facts: Facts, choices: Choices) -> Recipe | None:
         weights=choices.weights.value,
         dtype=choices.dtype.value,
         ignore=tuple(deploy.quantization.ignore),
+        assume=facts.model.assume,
     )
-    return replace(unnamed, key=sha256({"format": BUILD_FORMAT, **asdict(unnamed)}))
+    made_of = {name: value for name, value in asdict(unnamed).items() if value or name != "assume"}
+    return replace(unnamed, key=sha256({"format": BUILD_FORMAT, **made_of}))

@@ -30,6 +30,9 @@ _DIMENSIONS = ("layers", "hidden_size", "heads", "kv_heads", "head_dim", "vocab_
 _LINES = ("tensors", "flags")  # each entry of these stands on one line, however long
 
 
+Assume = Mapping[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class Cards:
     """Cards of one kind, as many as stand in a row."""
@@ -103,9 +106,14 @@ def read(path: Path) -> tuple[Lock | None, Report]:
     return lock, Report()
 
 
-def facts_from(lock: Lock, deploy: Deploy) -> tuple[Facts | None, Report]:
-    """The facts that were locked, if the lockfile still answers this file; else DC192 for every key that changed."""
+def facts_from(lock: Lock, deploy: Deploy, assume: Assume | None = None) -> tuple[Facts | None, Report]:
+    """The facts that were locked, if the lockfile still answers this file; else DC192 for every key that changed.
+
+    `assume` is what this command assumes of config.json; None where it leaves that to the lockfile.
+    """
     report = Report()
+    if assume and assume != lock.model.assume:
+        report.add(_no_answer(_other_assumptions(lock.model.assume, assume), deploy.at("model.source")))
     now = asked(deploy)
     for key in sorted(now.keys() | lock.asked.keys()):
         if now.get(key) != lock.asked.get(key):
@@ -217,6 +225,11 @@ def _other_version(path: Path, version: Any) -> Diagnostic:
 def _no_answer(detail: str, at: Span | None) -> Diagnostic:
     fix = "Run `deployc lock` and review what changed in deploy.lock."
     return error("DC192", "the lockfile does not answer this file", detail, fix, at)
+
+
+def _other_assumptions(then: Assume, now: Assume) -> str:
+    differing = sorted(k for k in now.keys() | then.keys() if now.get(k, now) != then.get(k, then))
+    return f"--assume: {', '.join(differing)} is assumed here in another way than when it was locked."
 
 
 def _by_hand(model: ModelFacts, at: Span | None) -> Diagnostic:

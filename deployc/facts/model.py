@@ -12,6 +12,7 @@ from typing import Any
 from deployc.diagnostics import Diagnostic, note
 from deployc.facts import faults
 from deployc.facts.architecture import architecture
+from deployc.facts.assume import applied, check_used
 from deployc.facts.headers import INDEX, check_shard, read_header, shards
 from deployc.facts.shapes import shapes
 from deployc.facts.source import Entry, Hub, Source, pinned, read_json
@@ -23,10 +24,13 @@ SINGLE = "model.safetensors"
 _PARALLEL = 8  # shards whose headers are fetched at once
 
 
-def model_facts(source: Source, shown: str) -> tuple[ModelFacts, list[Diagnostic]]:
+def model_facts(
+    source: Source, shown: str, assume: Mapping[str, Any] | None = None
+) -> tuple[ModelFacts, list[Diagnostic]]:
     """All that is known of a model without its weights; `shown` is the source as the deploy.yaml names it.
 
-    Raises Fault: whatever the source itself cannot do, and DC202-DC210, DC222 for what lies in it.
+    With `assume` config.json is read as if it said so; then the headers alone say what the weights are.
+    Raises Fault: whatever the source itself cannot do, and DC202-DC210, DC222, DC227 for what lies in it.
     """
     files = source.files()
     if "config.json" not in files:
@@ -37,16 +41,20 @@ def model_facts(source: Source, shown: str) -> tuple[ModelFacts, list[Diagnostic
         )
     config = read_json(source, "config.json")
     tensors = weights(source, files)
-    arch = architecture(config, _embedding_dtype(tensors or []))
+    embeddings, assume = _embedding_dtype(tensors or []), assume or {}
+    as_if, words = applied(config, assume)
+    arch = architecture(as_if, embeddings, words)
     notes: list[Diagnostic] = []
     if tensors is None:
-        groups = shapes(config, arch)
+        groups = shapes(as_if, arch)
         notes.append(_derived(source.where))
     else:
-        if not config.get("quantization_config") and not config.get("compression_config"):
+        if not assume and not config.get("quantization_config") and not config.get("compression_config"):
             _check_promise(config, arch, tensors, source.where)
         # a checkpoint that stores a tied output layer all the same: engines load the embeddings once
         groups = compress(t for t in tensors if not (arch.tie_word_embeddings and t[0] == "lm_head.weight"))
+    if assume:
+        check_used(config, assume, lambda other, said: _read(other, embeddings, said, shaped=tensors is None))
     generation = read_json(source, "generation_config.json") if "generation_config.json" in files else {}
     facts = ModelFacts(
         source=shown,
@@ -60,8 +68,15 @@ def model_facts(source: Source, shown: str) -> tuple[ModelFacts, list[Diagnostic
         files=pinned(files),
         generation_config=generation,
         chat_template=_has_chat_template(source, files),
+        assume=assume,
     )
     return facts, notes
+
+
+def _read(config: Mapping[str, Any], embeddings: str | None, words: Mapping[str, str], *, shaped: bool) -> object:
+    """What config.json alone says of a model."""
+    arch = architecture(config, embeddings, words)
+    return arch, shapes(config, arch) if shaped else ()
 
 
 def from_config(

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from deployc.diagnostics import Diagnostic, Report, Span, error, warning
 from deployc.facts import lock as lockfile
+from deployc.facts.assume import said
 from deployc.facts.faults import Fault
 from deployc.facts.source import is_folder
 from deployc.types.facts import AdapterFacts, EngineFacts, Facts, GpuFacts, ModelFacts
@@ -24,46 +25,64 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", ModelFacts, AdapterFacts)
 Env = Mapping[str, str]
+Assume = Mapping[str, Any]
 
 
-def resolve(deploy: Deploy, *, lock_path: Path | None, offline: bool, env: Env) -> tuple[Facts | None, Report]:
-    """Facts, or the diagnostics that say why not (DC190-DC269, and those of cards and engine)."""
+def resolve(
+    deploy: Deploy, *, lock_path: Path | None, offline: bool, env: Env, assume: Assume | None = None
+) -> tuple[Facts | None, Report]:
+    """Facts, or the diagnostics that say why not (DC190-DC269, and those of cards and engine).
+
+    `assume` maps keys of the model's config.json to what is assumed of them; without it a lockfile's own hold.
+    """
+    facts, report = _resolved(deploy, lock_path, offline, env, assume or {})
+    if facts is not None:
+        report.extend(said(facts.model.architecture, deploy.at("model.source")))
+    return facts, report
+
+
+def _resolved(
+    deploy: Deploy, lock_path: Path | None, offline: bool, env: Env, assume: Assume
+) -> tuple[Facts | None, Report]:
     if lock_path is None or not lock_path.is_file():
-        return _unlocked(deploy, lock_path, offline, env)
+        return _unlocked(deploy, lock_path, offline, env, assume)
     lock, report = lockfile.read(lock_path)
     if lock is None:
         return None, report
-    facts, found = lockfile.facts_from(lock, deploy)
+    facts, found = lockfile.facts_from(lock, deploy, assume)
     report.extend(found)
     if facts is None or offline:
         return facts, report
     return _looked_over(deploy, facts, env, report), report
 
 
-def update(deploy: Deploy, lock_path: Path, *, upgrade: bool, env: Env) -> Report:
+def update(deploy: Deploy, lock_path: Path, *, upgrade: bool, env: Env, assume: Assume | None = None) -> Report:
     """Write the lockfile of this file. Raises Stop where the disk refuses.
 
     What is pinned to a commit, or was written by hand, stays as long as the file asks for the same; `upgrade` asks
     the hubs again. Without facts nothing is written. A damaged old lockfile is replaced.
     """
     old = lockfile.read(lock_path)[0] if lock_path.is_file() and not upgrade else None
-    facts, report = _fresh(deploy, env, old)
+    facts, report = _fresh(deploy, env, old, assume or {})
     if facts is not None:
+        report.extend(said(facts.model.architecture, deploy.at("model.source")))
         lockfile.write(lock_path, lockfile.freeze(deploy, facts))
     return report
 
 
-def _unlocked(deploy: Deploy, lock_path: Path | None, offline: bool, env: Env) -> tuple[Facts | None, Report]:
+def _unlocked(
+    deploy: Deploy, lock_path: Path | None, offline: bool, env: Env, assume: Assume
+) -> tuple[Facts | None, Report]:
     from deployc.facts.opening import remote
 
     if offline and (on_hub := remote(deploy)):
         return None, Report([_needs_lock(source, deploy, key, lock_path) for key, source in on_hub])
-    return _fresh(deploy, env, None)
+    return _fresh(deploy, env, None, assume)
 
 
-def _fresh(deploy: Deploy, env: Env, old: Lock | None) -> tuple[Facts | None, Report]:
+def _fresh(deploy: Deploy, env: Env, old: Lock | None, assume: Assume) -> tuple[Facts | None, Report]:
     report = Report()
-    model = _model(deploy, env, old, report)
+    model = _model(deploy, env, old, assume, report)
     adapters = [_adapter(deploy, index, env, old, report) for index in range(len(deploy.adapters))]
     devices, engine = _devices(deploy, env, report), _engine(deploy, report)
     known = [adapter for adapter in adapters if adapter is not None]
@@ -89,15 +108,16 @@ def _engine(deploy: Deploy, report: Report) -> EngineFacts | None:
     return found
 
 
-def _model(deploy: Deploy, env: Env, old: Lock | None, report: Report) -> ModelFacts | None:
-    if old is not None and _same(deploy, old, "model.") and _stays(old.model.source, old.model.provenance):
+def _model(deploy: Deploy, env: Env, old: Lock | None, assume: Assume, report: Report) -> ModelFacts | None:
+    same = old is not None and _same(deploy, old, "model.") and old.model.assume == assume
+    if old is not None and same and _stays(old.model.source, old.model.provenance):
         return old.model
     model = deploy.model
 
     def read(source: Source) -> ModelFacts:
         from deployc.facts.model import model_facts
 
-        facts, notes = model_facts(source, model.source)
+        facts, notes = model_facts(source, model.source, assume)
         report.extend(replace(note, at=deploy.at("model.source")) for note in notes)
         return facts
 
@@ -154,7 +174,7 @@ def _looked_over(deploy: Deploy, facts: Facts, env: Env, report: Report) -> Fact
     """Locked facts, with what changed since in local folders and in the cards of this machine."""
     model = facts.model
     if is_folder(model.source) and not model.provenance and _changed(deploy, "model", model, env, report):
-        fresh = _model(deploy, env, None, report)
+        fresh = _model(deploy, env, None, model.assume, report)
         facts = replace(facts, model=fresh or model)
     adapters = list(facts.adapters)
     for index, adapter in enumerate(facts.adapters):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,7 @@ class Recipe:
     weights: str  # "none" | "int8"
     dtype: str
     ignore: tuple[str, ...]
+    assume: Mapping[str, Any] = field(default_factory=dict)  # of `--assume`: dotted key of config.json -> value
 
 
 @dataclass(frozen=True, slots=True)

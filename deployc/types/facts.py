@@ -59,6 +59,7 @@ class ModelFacts:
     files: Mapping[str, str]  # path -> "sha256:…" (small files) or "size:…" or the hub's etag; what pins the content
     generation_config: Mapping[str, Any] = field(default_factory=dict)
     chat_template: bool = False
+    assume: Mapping[str, Any] = field(default_factory=dict)  # of `--assume`: dotted key of config.json -> value
 
     @property
     def parameters(self) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypeVar
+
+T = TypeVar("T")
 
 Basis = Literal["exact", "measured", "transferred", "modelled"]
 """`exact` from tensor shapes; `measured` on this GPU and engine; `transferred` from the nearest calibrated one;
@@ -57,3 +59,12 @@ def banded(value: float, unit: str, basis: Basis, below: float, above: float) ->
 def weakest(bases: Iterable[Basis]) -> Basis:
     """The least trusted of several bases: a sum is as sure as its shakiest term."""
     return max(bases, key=_TRUST.index)
+
+
+def doubted(record: T, *, but: tuple[str, ...] = ()) -> T:
+    """A dataclass of figures, all of them of the least trust, as they rest on an assumption; `but` these names."""
+    made: Any = record
+    figures = {f.name: getattr(record, f.name) for f in fields(made) if f.name not in but}
+    shaky = {name: replace(figure, basis="modelled") for name, figure in figures.items() if isinstance(figure, Figure)}
+    result: T = replace(made, **shaky)
+    return result

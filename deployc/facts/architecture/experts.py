@@ -24,7 +24,7 @@ class Experts:
 NONE = Experts()
 
 
-def all_layers(keys: Keys, layers: int) -> Iterable[int]:
+def all_layers(_keys: Keys, layers: int) -> Iterable[int]:
     """Every layer has experts."""
     return range(layers)
 
@@ -76,19 +76,24 @@ def after_dense(keys: Keys, layers: int) -> Iterable[int]:
     return range(keys.option("num_dense_layers"), layers)
 
 
-def nemotron(keys: Keys, layers: int) -> Iterable[int]:
+def nemotron(keys: Keys, _layers: int) -> Iterable[int]:
     """The blocks of experts."""
     return (layer for layer, kind in enumerate(nemotron_blocks(keys)) if kind == "moe")
 
 
-def no_shared(keys: Keys, size: int) -> int:
+def no_shared(_keys: Keys, _size: int) -> int:
     """No expert that every token takes."""
     return 0
 
 
+def one(_keys: Keys, size: int) -> int:
+    """One shared expert, as wide as a routed one."""
+    return size
+
+
 def named(key: str) -> Callable[[Keys, int], int]:
     """The shared experts' intermediate size stands under `key`."""
-    return lambda keys, size: keys.option(key)
+    return lambda keys, _size: keys.option(key)
 
 
 def counted(key: str) -> Callable[[Keys, int], int]:
@@ -96,7 +101,7 @@ def counted(key: str) -> Callable[[Keys, int], int]:
     return lambda keys, size: size * (keys.largest(key) if isinstance(keys.get(key), list) else keys.option(key))
 
 
-def nemotron_shared(keys: Keys, size: int) -> int:
+def nemotron_shared(keys: Keys, _size: int) -> int:
     """`n_shared_experts` of `moe_shared_expert_intermediate_size`."""
     return keys.option("n_shared_experts", 1) * keys.option("moe_shared_expert_intermediate_size")
 
@@ -106,7 +111,7 @@ class Moe:
     """Under which keys a family has its experts."""
 
     count: str = "num_experts"
-    per_token: str = "num_experts_per_tok"
+    chosen: str = "num_experts_per_tok"
     size: str = "moe_intermediate_size"
     layers: Callable[[Keys, int], Iterable[int]] = all_layers
     shared: Callable[[Keys, int], int] = no_shared
@@ -119,7 +124,7 @@ class Moe:
         having = tuple(sorted({layer for layer in self.layers(keys, layers) if 0 <= layer < layers}))
         if self.optional and not having:
             return NONE
-        count, per_token, size = (keys.largest(key) for key in (self.count, self.per_token, self.size))
+        count, per_token, size = (keys.largest(key) for key in (self.count, self.chosen, self.size))
         if per_token > count:
-            raise faults.bad_dimension(keys.shown(self.per_token), f"{per_token} of {count} experts a token.")
+            raise faults.bad_dimension(keys.shown(self.chosen), f"{per_token} of {count} experts a token.")
         return Experts(count, per_token, size, self.shared(keys, size), having)

@@ -87,7 +87,8 @@ OLDER: Mapping[str, Family] = {
     "bloom": Family(
         "BloomForCausalLM",
         width=widths.four_times,
-        names={"num_hidden_layers": "n_layer", "num_attention_heads": "n_head", "max_position_embeddings": "seq_length"},
+        names={"num_hidden_layers": "n_layer", "num_attention_heads": "n_head",
+               "max_position_embeddings": "seq_length"},
     ),
     "falcon": Family(
         "FalconForCausalLM",
@@ -108,7 +109,7 @@ WINDOWED: Mapping[str, Family] = {
         "Gemma4ForCausalLM",
         layers.gemma4,
         heads.gemma4,
-        Moe(per_token="top_k_experts", optional=True),
+        Moe(chosen="top_k_experts", optional=True),
         width=widths.gemma4,
         knows=("num_kv_shared_layers", "global_head_dim", "num_global_key_value_heads"),
     ),
@@ -142,8 +143,9 @@ SPARSE: Mapping[str, Family] = {
     "llama4_text": Family(
         "Llama4ForCausalLM",
         layers.llama4,
-        moe=Moe("num_local_experts", size="intermediate_size", layers=experts.interleaved,
-                shared=lambda keys, size: size),
+        moe=Moe(
+            "num_local_experts", size="intermediate_size", layers=experts.interleaved, shared=experts.one
+        ),
         width=widths.llama4,
         knows=("attention_chunk_size",),
     ),
@@ -153,7 +155,7 @@ SPARSE: Mapping[str, Family] = {
     ),
     "hunyuan_v1_moe": Family(
         "HunYuanMoEV1ForCausalLM",
-        moe=Moe(per_token="moe_topk", shared=experts.counted("num_shared_expert")),
+        moe=Moe(chosen="moe_topk", shared=experts.counted("num_shared_expert")),
     ),
     "deepseek_v2": Family("DeepseekV2ForCausalLM", latent.latent, heads.latent, _DEEPSEEK, knows=MLA),
     "deepseek_v3": Family("DeepseekV3ForCausalLM", latent.latent, heads.latent, _DEEPSEEK, knows=MLA),

@@ -16,12 +16,12 @@ _INDEX_BLOCK, _SCALE_BYTES = 128, 4
 """Elements that share one scale in the indexer's cache, and the bytes of that scale."""
 
 
-def latent(keys: Keys, heads: Heads, layers: int) -> Kept:
+def latent(keys: Keys, _heads: Heads, layers: int) -> Kept:
     """kv_lora_rank + qk_rope_head_dim elements a token and layer."""
     return ((layer, _cache(keys)) for layer in range(layers))
 
 
-def indexed(keys: Keys, heads: Heads, layers: int) -> Kept:
+def indexed(keys: Keys, _heads: Heads, layers: int) -> Kept:
     """With the indexer's keys in 8 bits and their scales: index_head_dim + 4 bytes for each 128 of them.
 
     `index_topk_freq` and `index_topk_pattern` leave the indexer out of some layers, which read another one's choice.

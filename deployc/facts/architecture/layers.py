@@ -189,6 +189,6 @@ def _by_kind(keys: Keys, heads: Heads, kinds: Sequence[str]) -> Kept:
 
 def _window(keys: Keys) -> int:
     """Raises Fault DC210 where the key that sliding layers need is absent; 0 and null close no window."""
-    if keys.get("sliding_window") is None and not ("sliding_window" in keys.values or "sliding_window" in keys.defaults):
+    if "sliding_window" not in keys.values and "sliding_window" not in keys.defaults:
         raise faults.bad_dimension(keys.shown("sliding_window"), "it is not there, and layers have a window.")
     return keys.option("sliding_window")

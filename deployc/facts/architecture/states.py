@@ -107,7 +107,7 @@ def nemotron_blocks(keys: Keys) -> list[str]:
     return words
 
 
-def nemotron_h(keys: Keys, heads: Heads, layers: int) -> Kept:
+def nemotron_h(keys: Keys, heads: Heads, _layers: int) -> Kept:
     """Blocks are Mamba-2, attention, MLP or experts; the last two keep nothing (vllm/…/models/nemotron_h.py)."""
     state = mamba2(keys)
     for layer, kind in enumerate(nemotron_blocks(keys)):
@@ -161,5 +161,3 @@ def _dtype(keys: Keys, key: str) -> str:
     if value not in _DTYPES:
         raise faults.bad_dimension(keys.shown(key), f"one of {', '.join(_DTYPES)} is expected, not {value!r:.60}.")
     return str(value)
-
-

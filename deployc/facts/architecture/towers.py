@@ -45,22 +45,22 @@ def tower(config: Keys, key: str, kind: Literal["vision", "audio"], like: str, t
     )
 
 
-def unknown(config: Keys, keys: Keys, side: int) -> int:
+def unknown(_config: Keys, _keys: Keys, _side: int) -> int:
     """The preprocessor's own files say how large an image may be."""
     return 0
 
 
 def named(key: str, other: int) -> Tokens:
     """A key of the whole config counts them; absent it is `other`, its class's default."""
-    return lambda config, keys, side: config.option(key, other)
+    return lambda config, _keys, _side: config.option(key, other)
 
 
-def patches(config: Keys, keys: Keys, side: int) -> int:
+def patches(_config: Keys, _keys: Keys, side: int) -> int:
     """One for each patch (LLaVA 1.5: the class token is left out)."""
     return side * side
 
 
-def merged(config: Keys, keys: Keys, side: int) -> int:
+def merged(config: Keys, _keys: Keys, side: int) -> int:
     """Patches of the largest image, `spatial_merge_size` squared into one (Mistral 3)."""
     return (side // (config.option("spatial_merge_size", 2) or 2)) ** 2
 
@@ -81,7 +81,7 @@ def tiles(config: Keys, keys: Keys, side: int) -> int:
     return side * side + max(grids, default=0)
 
 
-def halved(config: Keys, keys: Keys, side: int) -> int:
+def halved(_config: Keys, keys: Keys, _side: int) -> int:
     """Qwen2-Audio: frames after pooling in pairs (vllm/model_executor/models/qwen2_audio.py)."""
     return keys.option("max_source_positions") // 2
 
