@@ -1,129 +1,129 @@
-"""Tensor shapes from the architecture alone, for a source with config.json but no weights.
+"""Tensor shapes from config.json alone, for a source without weights, or to compare with those it has.
 
-The names and shapes are those of the families' modules in transformers (`modeling_<model_type>.py`, as saved by
-save_pretrained); summed they give the published parameter counts, which the tests hold.
+In: config.json and its `Architecture`. Out: the tensors of an unquantized checkpoint as `TensorGroup`s, made from the
+rows of `dense`, `sparse`, `hybrid` and `multimodal` without writing out a name for each: a model of 100 layers and 256
+experts takes about a millisecond. The names and shapes are those of the families' released checkpoints; summed they
+give the published parameter counts, which the tests hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from deployc.facts import faults
-from deployc.facts.architecture import switch
+from deployc.facts.architecture import WHOLES
+from deployc.facts.architecture.classes import defaults
+from deployc.facts.shapes.dense import DENSE
+from deployc.facts.shapes.family import Family, Rows
+from deployc.facts.shapes.hybrid import HYBRID
+from deployc.facts.shapes.multimodal import WRAPPERS, Tower, Wrapper
+from deployc.facts.shapes.part import Part, Sizes, run, within
+from deployc.facts.shapes.sparse import SPARSE
+from deployc.facts.shapes.towers import VISION
 from deployc.types.architecture import Architecture
 from deployc.types.facts import TensorGroup
-from deployc.types.groups import compress
 
 _DTYPE = {"bfloat16": "BF16", "float16": "F16", "float32": "F32"}
-_QUERY_KEY_NORMS = ("qwen3", "qwen3_moe")
 
-Part = tuple[str, tuple[int, ...]]
-"""Name within its module, shape."""
+FAMILIES: Rows = {
+    **DENSE,
+    **SPARSE,
+    **HYBRID,
+    "qwen2_vl_text": DENSE["qwen2"],
+    "qwen2_5_vl_text": DENSE["qwen2"],
+    "qwen3_vl_text": DENSE["qwen3"],
+    "qwen3_vl_moe_text": SPARSE["qwen3_moe"],
+}
+"""By model_type of the language model."""
 
 
 def shapes(config: Mapping[str, Any], arch: Architecture) -> tuple[TensorGroup, ...]:
-    """Every tensor of an unquantized checkpoint of this architecture, in its own dtype."""
+    """Every tensor of an unquantized checkpoint of this architecture, in its own dtype, sorted by name.
+
+    Raises Fault DC208 or DC209 for a family or tower that is not known here, DC210 for a size that is not there.
+    """
     if config.get("quantization_config") or config.get("compression_config"):
         detail = "a quantized checkpoint whose weights are not there: its scales cannot be derived."
         raise faults.unsupported("quantization_config", detail)
-    return compress((name, _DTYPE[arch.dtype], shape) for name, shape in _tensors(config, arch))
+    dtype = _DTYPE[arch.dtype]
+    groups = [TensorGroup(name, dtype, shape, count) for name, shape, count in _parts(config, arch)]
+    return tuple(sorted(groups, key=lambda g: (g.pattern, g.dtype, g.shape)))
 
 
-def _tensors(config: Mapping[str, Any], arch: Architecture) -> Iterator[Part]:
-    vocabulary = (arch.vocab_size, arch.hidden_size)
-    yield "model.embed_tokens.weight", vocabulary
-    yield "model.norm.weight", (arch.hidden_size,)
-    if not arch.tie_word_embeddings:
-        yield "lm_head.weight", vocabulary
-    shared = [*_attention(config, arch), *_norms(arch)]
-    dense, sparse = list(_mlp(config, arch)), list(_experts(config, arch))
-    dense_layers = _dense_layers(config, arch)
-    for layer in range(arch.layers):
-        for name, shape in [*shared, *(dense if layer in dense_layers else sparse)]:
-            yield f"model.layers.{layer}.{name}", shape
+def derivable(config: Mapping[str, Any]) -> bool:
+    """Whether this kind of model has a row here."""
+    model_type, wrapper, _ = _kind(config)
+    return model_type in FAMILIES and (wrapper is not None or config.get("model_type") not in WHOLES)
 
 
-def _attention(config: Mapping[str, Any], arch: Architecture) -> Iterator[Part]:
-    hidden, q, kv = arch.hidden_size, arch.heads * arch.head_dim, arch.kv_heads * arch.head_dim
-    if arch.model_type == "phi3":
-        yield "self_attn.qkv_proj.weight", (q + 2 * kv, hidden)
-        yield "self_attn.o_proj.weight", (hidden, q)
-        return
-    for name, rows, columns in (("q", q, hidden), ("k", kv, hidden), ("v", kv, hidden), ("o", hidden, q)):
-        yield f"self_attn.{name}_proj.weight", (rows, columns)
-        if name in _biased(config, arch):
-            yield f"self_attn.{name}_proj.bias", (rows,)
-    if arch.model_type in _QUERY_KEY_NORMS:
-        yield "self_attn.q_norm.weight", (arch.head_dim,)
-        yield "self_attn.k_norm.weight", (arch.head_dim,)
+def strict(config: Mapping[str, Any]) -> bool:
+    """Whether a checkpoint of this kind has exactly the names that are derived, and no others."""
+    model_type, wrapper, _ = _kind(config)
+    return wrapper is None and derivable(config) and FAMILIES[model_type].strict
 
 
-def _biased(config: Mapping[str, Any], arch: Architecture) -> Sequence[str]:
-    """Which attention projections have a bias: Qwen2's q, k, v always; elsewhere as `attention_bias` says.
+def _kind(config: Mapping[str, Any]) -> tuple[str, Wrapper | None, Mapping[str, Any]]:
+    """The family of the language model, what is around it, and the language model's own part of config.json.
 
-    Mistral and Mixtral have no such key and no bias; the other configuration classes document the default false.
+    What the nested part leaves out is its class's default (`architecture.keys`).
     """
-    if arch.model_type == "qwen2":
-        return "qkv"
-    if arch.model_type == "qwen2_moe":
-        return "qkv" if switch(config, "qkv_bias", default=True) else ""
-    if arch.model_type in ("mistral", "mixtral"):
-        return ""
-    return "qkvo" if switch(config, "attention_bias", default=False) else ""
+    outer = str(config.get("model_type"))
+    if outer not in WHOLES:
+        return outer, None, config
+    text, path, model_type = WHOLES[outer].language(config)
+    return model_type, WRAPPERS.get(outer), {**defaults(model_type), **text} if path else text
 
 
-def _norms(arch: Architecture) -> Iterator[Part]:
-    yield "input_layernorm.weight", (arch.hidden_size,)
-    yield "post_attention_layernorm.weight", (arch.hidden_size,)
-
-
-def _mlp(config: Mapping[str, Any], arch: Architecture) -> Iterator[Part]:
-    hidden, inner = arch.hidden_size, arch.intermediate_size
-    if arch.model_type == "phi3":
-        yield "mlp.gate_up_proj.weight", (2 * inner, hidden)
-        yield "mlp.down_proj.weight", (hidden, inner)
+def _parts(config: Mapping[str, Any], arch: Architecture) -> Iterator[Part]:
+    model_type, wrapper, text = _kind(config)
+    family = FAMILIES.get(model_type)
+    if family is None or not derivable(config):
+        detail = f"the tensors of {config.get('model_type')} are not known without the weights' headers."
+        raise faults.unsupported("model_type", detail)
+    language = _language(family, Sizes(text, arch, config))
+    if wrapper is None:
+        yield from language
         return
-    for name, rows, columns in (("gate", inner, hidden), ("up", inner, hidden), ("down", hidden, inner)):
-        yield f"mlp.{name}_proj.weight", (rows, columns)
-        if arch.model_type in ("llama", "granite", "smollm3") and switch(config, "mlp_bias", default=False):
-            yield f"mlp.{name}_proj.bias", (rows,)
+    for name, shape, count in language:
+        yield Part(wrapper.rename(name), shape, count)
+    whole = WHOLES[str(config["model_type"])]
+    for tower in wrapper.towers:
+        yield from _tower(tower, config, arch, whole.vision if tower.key == "vision_config" else whole.audio)
 
 
-def _experts(config: Mapping[str, Any], arch: Architecture) -> Iterator[Part]:
-    if not arch.experts:
+def _language(family: Family, sizes: Sizes) -> Iterator[Part]:
+    yield from family.outside(sizes)
+    for block, at in family.blocks:
+        if layers := at(sizes):
+            yield from within(f"{family.module}.{run(layers)}", block(sizes), len(layers))
+    if (ahead := family.prediction) is None:
         return
-    hidden, inner = arch.hidden_size, arch.moe_intermediate_size
-    mixtral = arch.model_type == "mixtral"
-    module, names = ("block_sparse_moe", ("w1", "w3", "w2")) if mixtral else ("mlp", _PROJECTIONS)
-    yield f"{module}.gate.weight", (arch.experts, hidden)
-    for expert in range(arch.experts):
-        for name, shape in zip(names, ((inner, hidden), (inner, hidden), (hidden, inner)), strict=True):
-            yield f"{module}.experts.{expert}.{name}.weight", shape
-    if arch.model_type == "qwen2_moe":
-        inner = config.get("shared_expert_intermediate_size", 0)
-        if type(inner) is not int or inner < 1:
-            raise faults.bad_dimension("shared_expert_intermediate_size", f"a size is expected, not {inner!r}.")
-        for name, shape in zip(names, ((inner, hidden), (inner, hidden), (hidden, inner)), strict=True):
-            yield f"mlp.shared_expert.{name}.weight", shape
-        yield "mlp.shared_expert_gate.weight", (1, hidden)
+    for i in range(sizes.number(ahead.key, ahead.default, least=0)):
+        module = ahead.module.format(i=i, after=sizes.arch.layers + i)
+        for block in ahead.blocks:
+            yield from within(module, block(sizes))
+        if ahead.once and not i:
+            yield from ahead.once(sizes)
 
 
-_PROJECTIONS = ("gate_proj", "up_proj", "down_proj")
-
-
-def _dense_layers(config: Mapping[str, Any], arch: Architecture) -> frozenset[int]:
-    """Layers with one MLP: all of a dense model; for Qwen's MoE those that `mlp_only_layers` and the step leave out.
-
-    Documented defaults of Qwen2MoeConfig and Qwen3MoeConfig: `decoder_sparse_step` 1, `mlp_only_layers` none.
-    """
-    if not arch.experts:
-        return frozenset(range(arch.layers))
-    if arch.model_type == "mixtral":
-        return frozenset()
-    step, only = config.get("decoder_sparse_step", 1), config.get("mlp_only_layers") or []
-    if not isinstance(only, list):
-        raise faults.bad_dimension("mlp_only_layers", f"a list is expected, not {only!r:.60}.")
-    if type(step) is not int or step < 1:
-        raise faults.bad_dimension("decoder_sparse_step", f"a positive whole number is expected, not {step!r}.")
-    return frozenset(layer for layer in range(arch.layers) if layer in only or (layer + 1) % step)
+def _tower(tower: Tower, config: Mapping[str, Any], arch: Architecture, like: str) -> Iterator[Part]:
+    """`like` is the model_type of the tower whose config names none."""
+    nested = config.get(tower.key)
+    if nested is None:
+        return
+    if not isinstance(nested, Mapping):
+        raise faults.bad_dimension(tower.key, f"an object is expected, not {nested!r:.60}.")
+    named = nested.get("model_type")
+    kind = named if isinstance(named, str) and (named in VISION or defaults(named)) else like
+    sizes = Sizes({**defaults(kind), **nested}, arch, config)
+    module, block = "", tower.block
+    if block is None:
+        if kind not in VISION:
+            detail = f"a tower of model_type {kind!r:.60}, whose tensors are not known here."
+            raise faults.unsupported(f"{tower.key}.model_type", detail)
+        module, block = VISION[kind]
+    for name, shape, count in block(sizes):
+        yield Part(f"{tower.module}{module}{name}", shape, count)
+    if tower.join:
+        yield from tower.join(sizes)
