@@ -11,7 +11,7 @@ from deployc.views.layout import cut, pad, paint, wrap
 
 WORST = 20
 """Rows shown; --json has them all."""
-_COLUMNS = {"n": 4, "mean": 8, "median": 8, "worst": 9, "bias": 9, "mean off": 9, "band": 6}
+_COLUMNS = {"n": 4, "mean": 8, "median": 8, "worst": 9, "bias": 9, "mean off": 9, "band": 5}
 """Of the table, with their widths; "mean off" is in GiB, tokens, blocks or requests, "band" the share within it."""
 
 
@@ -56,15 +56,15 @@ def _percent(share: float | None, *, signed: bool = False) -> str:
 
 
 def _worst(rows: Sequence[Mapping[str, Any]], width: int) -> list[str]:
-    names = min(28, max(len(row["id"]) for row in rows) + 2)
+    names = min(20, max(len(row["id"]) for row in rows) + 2)
     return [_row(row, names, width) for row in rows]
 
 
 def _row(row: Mapping[str, Any], names: int, width: int) -> str:
     shown = (f"{value:.2f}" if row["quantity"].endswith("_gib") else show_count(value) for value in _pair(row))
     head = f"  {_percent(row['error'], signed=True):>10}  {pad(cut(row['id'], names - 1), names)}"
-    text = f"{pad(row['quantity'], 26)}{' predicted, '.join(shown)} measured"
-    return head + cut(text, max(40, width - len(head)))
+    text = f"{pad(row['quantity'], 26)}{' for '.join(shown)}"
+    return head + cut(text, width - len(head))
 
 
 def _pair(row: Mapping[str, Any]) -> tuple[float, float]:

@@ -54,14 +54,22 @@ CHANGES: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize(
-    "words", [(), *((name,) for name in COMMANDS), ("store", "list"), ("store", "verify"), ("engine", "install")]
+    "words",
+    [
+        (),
+        *((name,) for name in COMMANDS),
+        ("store", "list"),
+        ("store", "verify"),
+        ("engine", "install"),
+        ("calibrate", "score"),
+    ],
 )
 def test_every_command_has_help_with_an_example(words: tuple[str, ...], capsys: Capture) -> None:
     assert run([*words, "--help"]) == 0
     shown = capsys.readouterr()
     assert "Usage: deployc" in shown.out
     assert shown.err == ""
-    if words not in ((), ("store",), ("engine",)):  # these list what stands below them
+    if words not in ((), ("store",), ("engine",), ("calibrate",)):  # these list what stands below them
         assert f"Example: deployc {' '.join(words)}" in " ".join(shown.out.split())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,7 @@ from deployc.measure.calibrate.rows import Row
 from deployc.types.facts import GpuFacts, Spec
 
 GIB = 2**30
+_SIZE = re.compile(r"\b(\d{1,4})\s*Gi?B\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +29,10 @@ class Card:
 def card(row: Row) -> Card:
     """The profile that the name means, with the row's own memory where it gives one."""
     names = _profiles(row.gpu) if row.gpu else []
-    if not names:
+    fitting = [of for name in names if _may_be(of := gpu_profile.load(name).facts("auto"), row)]
+    if not fitting:
         return _nameless(row)
-    chosen = _likeliest([gpu_profile.load(name).facts("auto") for name in names], row)
+    chosen = _likeliest(fitting, row)
     notes: list[str] = []
     if len(names) > 1 and row.total_gib is None:
         notes.append(f"card: {row.gpu} may be {', '.join(names)}; taken as {chosen.name}")
@@ -39,10 +42,17 @@ def card(row: Row) -> Card:
 
 
 def _profiles(written: str) -> list[str]:
+    """By the name as it is, else without the size that people add: "L4 24GB"."""
     try:
-        return gpu_profile.of_nvml(written)[:1] or gpu_profile.find(written)
+        return gpu_profile.of_nvml(written)[:1] or gpu_profile.find(written) or gpu_profile.find(_SIZE.sub("", written))
     except Stop:
         return []
+
+
+def _may_be(of: GpuFacts, row: Row) -> bool:
+    """Whether a card has the size that its name in the row says, to 15 %: CUDA shows less than it is sold as."""
+    said = _SIZE.search(row.gpu or "")
+    return said is None or abs(of.memory.value / GIB / float(said[1]) - 0.98) < 0.15
 
 
 def _likeliest(cards: Iterable[GpuFacts], row: Row) -> GpuFacts:

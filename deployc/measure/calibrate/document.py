@@ -19,7 +19,8 @@ def document(score: Score, report: Report) -> dict[str, Any]:
 
     `groups` {group: {quantity: {n, mape, median_ape, worst, bias, mae, inside_band}}}: relative errors as shares of
     what was measured, `worst` the largest, `bias` their signed mean; `mae` in the quantity's own unit (GiB, tokens,
-    blocks, requests); `inside_band` the share within the predicted band. None where no figure above zero was measured.
+    blocks, requests), for sizes as `mae_gib` too; `inside_band` the share within the predicted band. None where no
+    figure above zero was measured.
     """
     groups: dict[str, dict[str, list[Scored]]] = defaultdict(lambda: defaultdict(list))
     for one in score.scored:
@@ -44,13 +45,15 @@ def summary(scored: Iterable[Scored]) -> dict[str, float | int | None]:
     of = list(scored)
     errors = [one.error for one in of if one.error is not None]
     sizes = [abs(error) for error in errors]
+    off = fmean(abs(one.predicted.value - one.measured) for one in of)
     return {
         "n": len(of),
         "mape": fmean(sizes) if sizes else None,
         "median_ape": median(sizes) if sizes else None,
         "worst": max(sizes) if sizes else None,
         "bias": fmean(errors) if errors else None,
-        "mae": fmean(abs(one.predicted.value - one.measured) for one in of),
+        "mae": off,
+        **({"mae_gib": off} if of[0].quantity.endswith("_gib") else {}),
         "inside_band": fmean(one.inside_band for one in of),
     }
 
@@ -70,6 +73,7 @@ def _row(one: Scored) -> dict[str, Any]:
     return {
         "id": one.id,
         "file": one.file,
+        "model": one.model,
         "group": one.group,
         "quantity": one.quantity,
         "measured": one.measured,

@@ -26,7 +26,7 @@ def read(paths: Iterable[Path]) -> tuple[list[Row], Report]:
         try:
             if path.is_file() and path.stat().st_size > _LARGEST:
                 raise OSError(None, f"it has more than {_LARGEST:,} bytes")
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as wrong:
             report.add(_unreadable(path, getattr(wrong, "strerror", None) or str(wrong)))
             continue

@@ -5,7 +5,6 @@ A value of the wrong type is left out and noted: a row is never refused for one 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,6 +27,13 @@ OWN = {
 """Names in the rows of own starts -> those of the score."""
 ALSO = {"usable_gib": "budget_gib", "consumed_weights_plus_non_torch_gib": "weights_and_non_torch_gib"}
 """What some rows of others have besides."""
+PREDICTED = frozenset(
+    {"enable_lora", "max_loras", "max_lora_rank", "max_num_seqs", "max_num_batched_tokens", "max_model_len",
+     "gpu_memory_utilization", "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size",
+     "enable_expert_parallel", "enforce_eager", "kv_cache_dtype", "quantization", "dtype", "block_size"}
+)  # fmt: skip
+"""Arguments of the engine that the prediction follows; others of an own start are noted."""
+_LARGEST = 10.0**15
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +84,16 @@ class _Cells:
         value = self.values.get(key)
         if value is None:
             return None
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        if isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST < value < _LARGEST:
             return float(value)
-        self.notes.append(f"{key}: {value!r:.40} is no number, left out")
+        self.notes.append(f"{key}: {value!r:.40} is no number to use, left out")
         return None
 
     def whole(self, key: str) -> int | None:
         value = self.number(key)
         if value is None:
             return None
-        if value == int(value) and 1 <= value < 2**40:
+        if value == int(value) and value >= 1:
             return int(value)
         self.notes.append(f"{key}: {value:g} is no count, left out")
         return None
@@ -111,13 +117,17 @@ def own_start(values: Mapping[str, Any], file: str, line: int) -> Row:
     arguments = _Cells(cells.object("engine_args"), cells.notes)
     said = cells.text("note") or ""
     config = dict(cells.object("model_config"))
+    quantization = cells.text("quant") or arguments.text("quantization")
     if "quantization_config not taken" in said and config.pop("quantization_config", None):
+        quantization = None
         cells.notes.append("the engine did not take the quantization: scored as 16 bit")
+    if other := sorted(map(str, arguments.values.keys() - PREDICTED)):
+        cells.notes.append(f"the prediction does not follow {', '.join(other)}")
     lora = bool(arguments.values.get("enable_lora"))
     return _row(
         cells, file, line, "own starts",
         config=config or None,
-        quantization=None,  # in the config
+        quantization=quantization,
         version=cells.text("engine_version"),
         gpu=cells.text("gpu"), cards=cells.whole("gpus"),
         total_gib=cells.number("total_gib"),
@@ -182,9 +192,13 @@ def _row(cells: _Cells, file: str, line: int, kind: Kind, **own: Any) -> Row:
 
 
 def _card(written: str | None) -> tuple[str | None, int | None]:
-    """ "2x RTX 3090 (NVLink)" -> "RTX 3090", 2."""
+    """ "2x RTX 3090 (NVLink)" and "RTX 3090 x2" -> "RTX 3090", 2."""
     if written is None:
         return None, None
-    count = re.match(r"\s*(\d+)\s*[x×]\s*", written)
-    name = re.sub(r"\(.*?\)", "", written[count.end() :] if count else written).strip()
-    return name or None, int(count[1]) if count else None
+    name = re.sub(r"\(.*?\)", "", written).strip()
+    before, after = re.match(r"(\d{1,4})\s*[x×*]\s*", name), re.search(r"\s*[x×*]\s*(\d{1,4})$", name)
+    if before:
+        return name[before.end() :] or None, int(before[1])
+    if after:
+        return name[: after.start()] or None, int(after[1])
+    return name or None, None

@@ -21,6 +21,7 @@ class Scored:
 
     id: str
     file: str
+    model: str  # as the row names it
     group: str
     quantity: str
     measured: float
@@ -97,7 +98,7 @@ def _figures(row: Row, begun: Start) -> tuple[list[Scored], list[NotScored]]:
             continue
         measured = row.measured[next((old for old, new in GIVEN_KV.items() if new == name), name)]
         group = _group(row, begun, assumed=bool(needs & begun.assumed))
-        scored.append(Scored(row.id, row.file, group, name, measured, figure, notes))
+        scored.append(Scored(row.id, row.file, row.model, group, name, measured, figure, notes))
     return scored, [NotScored(row.id, row.file, row.line, tuple(of), why) for why, of in missing.items()]
 
 
