@@ -14,13 +14,16 @@ from deployc.facts import faults
 from deployc.facts.architecture import architecture
 from deployc.facts.assume import applied, check_used
 from deployc.facts.headers import INDEX, check_shard, read_header, shards
+from deployc.facts.promise import check_promise, is_tied_output
 from deployc.facts.shapes import shapes
 from deployc.facts.source import Entry, Hub, Source, pinned, read_json
-from deployc.types.architecture import Architecture
 from deployc.types.facts import ModelFacts
-from deployc.types.groups import Tensor, compress, expand
+from deployc.types.groups import Tensor, compress
 
 SINGLE = "model.safetensors"
+_EMBEDDINGS = ("embed_tokens.weight", "wte.weight", "word_embeddings.weight", "embed_in.weight", "embeddings.weight")
+    f"{name}.weight" for name in ("embed_tokens", "wte", "word_embeddings", "embed_in", "backbone.embeddings")
+)
 _PARALLEL = 8  # shards whose headers are fetched at once
 
 
@@ -50,9 +53,9 @@ def model_facts(
         notes.append(_derived(source.where))
     else:
         if not assume and not config.get("quantization_config") and not config.get("compression_config"):
-            _check_promise(config, arch, tensors, source.where)
+            notes += check_promise(config, arch, tensors, source.where)
         # a checkpoint that stores a tied output layer all the same: engines load the embeddings once
-        groups = compress(t for t in tensors if not (arch.tie_word_embeddings and t[0] == "lm_head.weight"))
+        groups = compress(t for t in tensors if not is_tied_output(t[0], arch))
     if assume:
         check_used(config, assume, lambda other, said: _read(other, embeddings, said, shaped=tensors is None))
     generation = read_json(source, "generation_config.json") if "generation_config.json" in files else {}
@@ -139,29 +142,7 @@ def _sharded(source: Source, files: Mapping[str, Entry]) -> list[Tensor]:
 
 
 def _embedding_dtype(tensors: Sequence[Tensor]) -> str | None:
-    return next((dtype for name, dtype, _ in tensors if name.endswith("embed_tokens.weight")), None)
-
-
-def _check_promise(config: Mapping[str, Any], arch: Architecture, tensors: Sequence[Tensor], where: str) -> None:
-    """The headers hold what the architecture promises, in its shapes. Raises Fault DC222.
-
-    Known extras: a stored copy of the tied output layer, and rotary tables that old versions of transformers saved.
-    """
-    have = {name: shape for name, _, shape in tensors}
-    for group in shapes(config, arch):
-        for name in expand(group):
-            shape = have.pop(name, None)
-            if shape is None:
-                raise faults.other_weights_than_config(where, f"{name} {list(group.shape)} is not in the weights.")
-            if shape != group.shape:
-                detail = f"{name} is {list(shape)}, and {list(group.shape)} by config.json."
-                raise faults.other_weights_than_config(where, detail)
-    extra = sorted(n for n in have if n != "lm_head.weight" and not n.endswith("rotary_emb.inv_freq"))
-    if "lm_head.weight" in have and not arch.tie_word_embeddings:
-        extra.append("lm_head.weight")
-    if extra:
-        detail = f"{len(extra)} tensors are not those of {arch.name} with this config.json, e.g. {extra[0]}."
-        raise faults.other_weights_than_config(where, detail)
+    return next((dtype for name, dtype, _ in tensors if name.endswith(_EMBEDDINGS)), None)
 
 
 def _has_chat_template(source: Source, files: Mapping[str, Entry]) -> bool:

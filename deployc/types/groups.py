@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
 from deployc.types.facts import TensorGroup
@@ -45,7 +45,7 @@ def expand(group: TensorGroup) -> Iterator[str]:
         elif part in ("{{", "}}"):
             axes.append([part[0]])
         else:
-            axes.append([str(n) for n in _parse(part[1:-1])])
+            axes.append([str(n) for n in numbers(part[1:-1])])
     total = _count(axes)
     if total != group.count:
         raise ValueError(f"{group.pattern} names {total} tensors, not {group.count}")
@@ -93,18 +93,18 @@ def _count(axes: Iterable[list[int]] | Iterable[list[str]]) -> int:
 
 
 def _pattern(template: _Template, axes: list[list[int]]) -> str:
-    numbers = iter(axes)
+    rest = iter(axes)
     return ".".join(
-        _show(next(numbers)) if part is None else part.replace("{", "{{").replace("}", "}}") for part in template
+        run(next(rest)) if part is None else part.replace("{", "{{").replace("}", "}}") for part in template
     )
 
 
-def _show(axis: list[int]) -> str:
-    """ "7" for one number, else "{0-3,5}" """
-    if len(axis) == 1:
-        return str(axis[0])
+def run(numbers: Sequence[int]) -> str:
+    """Ascending numbers as a pattern has them: "7" for one, else "{0-3,5}"."""
+    if len(numbers) == 1:
+        return str(numbers[0])
     runs: list[list[int]] = []
-    for number in axis:
+    for number in numbers:
         if runs and number == runs[-1][1] + 1:
             runs[-1][1] = number
         else:
@@ -112,12 +112,13 @@ def _show(axis: list[int]) -> str:
     return "{" + ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs) + "}"
 
 
-def _parse(text: str) -> list[int]:
-    numbers: list[int] = []
-    for run in text.split(","):
-        first, _, last = run.partition("-")
+def numbers(text: str) -> list[int]:
+    """The numbers of a run, without its braces. Raises ValueError for an absurd one."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
         low, high = int(first), int(last or first)
         if high - low > 1_000_000:
             raise ValueError(f"{{{text}}} is no range of tensor numbers")
-        numbers.extend(range(low, high + 1))
-    return numbers
+        found.extend(range(low, high + 1))
+    return found

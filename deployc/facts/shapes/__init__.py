@@ -18,11 +18,12 @@ from deployc.facts.shapes.dense import DENSE
 from deployc.facts.shapes.family import Family, Rows
 from deployc.facts.shapes.hybrid import HYBRID
 from deployc.facts.shapes.multimodal import WRAPPERS, Tower, Wrapper
-from deployc.facts.shapes.part import Part, Sizes, run, within
+from deployc.facts.shapes.part import Part, Sizes, within
 from deployc.facts.shapes.sparse import SPARSE
 from deployc.facts.shapes.towers import VISION
 from deployc.types.architecture import Architecture
 from deployc.types.facts import TensorGroup
+from deployc.types.groups import run
 
 _DTYPE = {"bfloat16": "BF16", "float16": "F16", "float32": "F32"}
 

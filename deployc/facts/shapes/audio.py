@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deployc.facts import faults
-from deployc.facts.shapes.part import Part, Sizes, linear, norm, run, within
+from deployc.facts.shapes.part import Part, Sizes, linear, norm, within
 from deployc.facts.shapes.towers import clippable
+from deployc.types.groups import run
 
 
 def whisper(sizes: Sizes) -> Iterator[Part]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deployc.facts.shapes.mlp import GATED, triple
-from deployc.facts.shapes.part import Block, Part, Sizes, linear, run, within
+from deployc.facts.shapes.part import Block, Part, Sizes, linear, within
+from deployc.types.groups import run
 
 
 def experts(

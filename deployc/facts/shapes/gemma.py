@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from deployc.facts import faults
 from deployc.facts.shapes.mlp import GATED, triple
-from deployc.facts.shapes.part import Part, Sizes, linear, norm, run, within
+from deployc.facts.shapes.part import Part, Sizes, linear, norm, within
+from deployc.types.groups import run
 
 
 def gemma3n_mlp(sizes: Sizes) -> Iterator[Part]:

@@ -117,16 +117,3 @@ def norms(*names: str, bias: bool = False) -> Block:
             yield from norm(name, sizes.hidden, bias)
 
     return block
-
-
-def run(numbers: Sequence[int]) -> str:
-    """ "7" for one number, else "{0-3,5}": as the patterns of `types.groups` write them."""
-    if len(numbers) == 1:
-        return str(numbers[0])
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return "{" + ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs) + "}"

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from deployc.facts import faults
 from deployc.facts.shapes.mlp import GATED, triple
-from deployc.facts.shapes.part import Block, Part, Sizes, linear, norm, run, within
+from deployc.facts.shapes.part import Block, Part, Sizes, linear, norm, within
 from deployc.facts.shapes.towers import side
+from deployc.types.groups import run
 
 
 def _patches(sizes: Sizes, hidden: int, patch: int, bias: bool) -> Iterator[Part]:

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 
 from deployc.facts import faults
 from deployc.facts.shapes.mlp import GATED, triple
-from deployc.facts.shapes.part import Block, Part, Sizes, linear, norm, run, within
+from deployc.facts.shapes.part import Block, Part, Sizes, linear, norm, within
+from deployc.types.groups import run
 
 
 def side(sizes: Sizes, key: str, default: int | None = None) -> int:
