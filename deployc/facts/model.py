@@ -22,8 +22,6 @@ from deployc.types.groups import Tensor, compress
 
 SINGLE = "model.safetensors"
 _EMBEDDINGS = ("embed_tokens.weight", "wte.weight", "word_embeddings.weight", "embed_in.weight", "embeddings.weight")
-    f"{name}.weight" for name in ("embed_tokens", "wte", "word_embeddings", "embed_in", "backbone.embeddings")
-)
 _PARALLEL = 8  # shards whose headers are fetched at once
 
 
