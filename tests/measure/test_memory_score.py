@@ -65,6 +65,13 @@ def test_pages_are_judged_from_the_measured_gib() -> None:
     assert found["num_gpu_blocks_from_kv"].inside_band
 
 
+def test_a_pipelines_pages_are_not_judged_from_one_stages_gib() -> None:
+    """Logged are the GiB of the first stage; the blocks are those that every stage has room for."""
+    found = {one.quantity for one in score([published("log-017", pp=2)]).scored}
+    assert "num_gpu_blocks" in found
+    assert "num_gpu_blocks_from_kv" not in found
+
+
 def test_the_budget_is_the_cards_memory_times_the_share() -> None:
     """H200: 139.80 GiB x 0.92 = 128.616, logged 128.62."""
     found = {one.quantity: one for one in score([own("q7-poisson")]).scored}

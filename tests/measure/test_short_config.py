@@ -105,7 +105,7 @@ def test_the_engines_word_and_the_name_give_the_publishers_form(
     made, _, assumed = quantization_config(row, Config({}))
     assert made is not None
     assert (made["quant_method"], made.get("format")) == (quant_method, form)
-    assert assumed == (method is None or model.startswith("cyankiwi/"))
+    assert assumed == (method is None or model.startswith(("cyankiwi/", "nvidia/")))
 
 
 def test_fp8_blocks_only_where_the_name_says_a_checkpoint() -> None:
@@ -123,6 +123,18 @@ def test_towers_and_routers_are_left_at_16_bit() -> None:
     assert made["ignore"][0] == "lm_head"
     assert any("vision_tower" in name for name in made["ignore"])
     assert any("router" in name for name in made["ignore"])
+
+
+def test_names_are_written_as_each_format_has_them() -> None:
+    def left(method: str, model: str) -> Any:
+        made, _, _ = quantization_config(published("log-017", quantization=method, model=model), Config(towers))
+        return (made or {}).get("ignore", (made or {}).get("modules_to_not_convert"))
+
+    towers = {"vision_config": {}}
+    assert "re:.*vision_tower.*" in left("compressed-tensors", "RedHatAI/x-quantized.w8a8")
+    assert "*vision_tower*" in left("nvfp4", "nvidia/x-NVFP4")
+    assert "vision_tower" in left("awq", "x-AWQ")
+    assert "*self_attn*" in left("nvfp4", "nvidia/Gemma-4-31B-IT-NVFP4")
 
 
 def test_gpt_oss_is_mxfp4_also_where_the_row_does_not_say_so() -> None:

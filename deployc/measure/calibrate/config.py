@@ -46,15 +46,15 @@ def config_json(row: Row) -> Config:
     if "model_type" in short:  # a whole config.json
         return Config(dict(short))
     name, notes = _architecture(row, short)
-    released = _released()["released"].get(name, {})
+    own = released()["released"].get(name, {})
     text, told = _language_model(row, short)
-    text = {**released.get("text", {}), **text}
+    text = {**own.get("text", {}), **text}
     notes += told
     assumed = {"max_model_len"} if told else set()
     whole = next((model_type for model_type, one in WHOLES.items() if one.name == name), None)
     flat = next((model_type for model_type, one in FAMILIES.items() if one.name == name), None)
     if whole is not None:
-        values = _nest(name, whole, text, short, released)
+        values = _nest(name, whole, text, short, own)
         if "vision_config" not in values:
             notes.append("the row does not show the vision tower: the language model alone")
             assumed.add("towers")
@@ -64,7 +64,7 @@ def config_json(row: Row) -> Config:
         raise Unknown(f"model_config.vision: {name} is known here as a language model alone")
     else:
         values = {**text, "architectures": [name], "model_type": flat}
-    return Config(values, tuple(notes), frozenset(assumed), released.get("quantization", ""))
+    return Config(values, tuple(notes), frozenset(assumed), own.get("quantization", ""))
 
 
 def _architecture(row: Row, short: Mapping[str, Any]) -> tuple[str, list[str]]:
@@ -73,7 +73,7 @@ def _architecture(row: Row, short: Mapping[str, Any]) -> tuple[str, list[str]]:
     if isinstance(names, list) and names and isinstance(names[0], str):
         return names[0], []
     tower = bool(short.get("has_vision_tower") or short.get("vision"))
-    table: Mapping[str, str] = _released()["names"]["vision" if tower else "text"]
+    table: Mapping[str, str] = released()["names"]["vision" if tower else "text"]
     for called in (row.model.lower(), row.family.lower()):
         for part, name in table.items():
             if part in called:
@@ -121,14 +121,14 @@ def spread(counts: Mapping[str, Any]) -> list[str]:
 
 
 def _nest(
-    name: str, model_type: str, text: Mapping[str, Any], short: Mapping[str, Any], released: Mapping[str, Any]
+    name: str, model_type: str, text: Mapping[str, Any], short: Mapping[str, Any], of: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The language model and the tower each in its own object, as these models are published."""
     whole = WHOLES[model_type]
     shown = short.get("vision") if isinstance(short.get("vision"), dict) else {}
-    tower = {**released.get("vision", {}), **(shown or {})}
+    tower = {**of.get("vision", {}), **(shown or {})}
     own = {key: text[key] for key in ("tie_word_embeddings", "dtype", "torch_dtype") if key in text}
-    values = {"architectures": [name], "model_type": model_type, **released.get("whole", {}), **own}
+    values = {"architectures": [name], "model_type": model_type, **of.get("whole", {}), **own}
     values[whole.key] = {**text, "model_type": whole.text}
     if "hidden_size" in tower:
         values["vision_config"] = {"model_type": whole.vision, **tower}
@@ -136,6 +136,7 @@ def _nest(
 
 
 @cache
-def _released() -> Mapping[str, Any]:
+def released() -> Mapping[str, Any]:
+    """profiles/calibration/families.json: what is common to the released models of a family."""
     read: Mapping[str, Any] = json.loads((profiles() / "calibration" / "families.json").read_text(encoding="utf-8"))
     return read

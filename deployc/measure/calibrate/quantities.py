@@ -77,7 +77,8 @@ def predicted(start: Start, measured: Mapping[str, float]) -> dict[str, Figure]:
     blocks = _blocks(start, bill.kv_cache)
     made = {name: quantity.of(bill, cache, blocks) for name, quantity in QUANTITIES.items() if name in measured}
     given = measured.get("kv_cache_gib")
-    if given is not None and given > 0:
+    one_stage = start.choices.pipeline_parallel_size.value == 1  # else the GiB are of one stage, the blocks of another
+    if given is not None and given > 0 and one_stage:
         room = Figure(given * GIB, (given - ROUNDING) * GIB, (given + ROUNDING) * GIB, "B", "exact")
         pages, blocks = kv(start.facts, start.choices, room), _blocks(start, room)
         made |= {new: QUANTITIES[name].of(bill, pages, blocks) for name, new in GIVEN_KV.items() if name in measured}

@@ -10,12 +10,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from deployc.measure.calibrate.config import Config, Unknown
+from deployc.measure.calibrate.config import Config, Unknown, released
 from deployc.measure.calibrate.rows import Row
 
-_TOWERS = ("re:.*vision_tower.*", "re:.*vision_model.*", "re:.*visual.*", "re:.*embed_vision.*",
-           "re:.*multi_modal_projector.*")  # fmt: skip
-_EXPERT_GATES = ("re:.*mlp.gate$", "re:.*router.*")
+_TOWERS = ("vision_tower", "vision_model", "visual", "embed_vision", "multi_modal_projector")
+_EXPERT_GATES = {"regex": ("re:.*mlp.gate$", "re:.*router.*"), "wildcard": ("*mlp.gate", "*router*"), "part": ()}
+_SHAPES = {"regex": "re:.*{}.*", "wildcard": "*{}*", "part": "{}"}
+"""How a format writes names: compressed-tensors, modelopt, and methods that look for a part of the name."""
 _BY_NAME = (
     ("w8a8", "w8a8"), ("w4a16", "w4a16"), ("w8a16", "w8a16"), ("nvfp4", "nvfp4"), ("mxfp4", "mxfp4"), ("awq", "awq"),
     ("gptq", "gptq"), ("autoround", "auto-round"), ("auto-round", "auto-round"), ("fp8", "fp8"), ("bnb-4bit", "bnb"),
@@ -32,9 +33,12 @@ def quantization_config(row: Row, config: Config) -> tuple[Mapping[str, Any] | N
     scheme = next((scheme for part, scheme in _BY_NAME if part in called), None)
     method = (row.quantization or "").lower()
     if method and method != "none":
-        recalled = called.startswith(_GROUP_32) and bool(re.search("4-?bit", called))
-        notes = ("four-bit groups of 32, as this publisher has them (recalled)",) if recalled else ()
-        return _config(method, scheme, called, config.values), notes, recalled
+        notes: tuple[str, ...] = ()
+        if called.startswith(_GROUP_32) and re.search("4-?bit", called):
+            notes = ("four-bit groups of 32, as this publisher has them (recalled)",)
+        if left := _recalled(called):
+            notes = (f"left at 16 bit besides: {', '.join(left)} (recalled)",)
+        return _config(method, scheme, called, config.values), notes, bool(notes)
     if scheme is not None:
         made = _config(scheme, scheme, called, config.values)
         return made, (f"the quantization is not said: {scheme} by the model's name",), True
@@ -64,7 +68,8 @@ def _gptq(_: str, __: Mapping[str, Any]) -> Mapping[str, Any]:
 def _awq(called: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
     if called.startswith(_GROUP_32):
         return _packed(4, 32, config, symmetric=False)
-    return {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True, "version": "gemm"}
+    return {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True, "version": "gemm",
+            "modules_to_not_convert": _ignored(config, "part")}  # fmt: skip
 
 
 def _auto_round(_: str, __: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -90,14 +95,15 @@ def _fp8(called: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
     if called.startswith(("redhatai/", "neuralmagic/", "nm-testing/")):
         return _compressed("float-quantized", {"num_bits": 8, "type": "float", "strategy": "channel"}, True, config)
     if called.startswith("nvidia/"):
-        return {"quant_method": "modelopt", "quant_algo": "FP8", "ignore": _ignored(config)}
+        return {"quant_method": "modelopt", "quant_algo": "FP8", "ignore": _ignored(config, "wildcard")}
     return {"quant_method": "fp8", "activation_scheme": "dynamic", "fmt": "e4m3", "weight_block_size": [128, 128],
-            "modules_to_not_convert": _ignored(config)}  # fmt: skip
+            "modules_to_not_convert": _ignored(config, "part")}  # fmt: skip
 
 
 def _nvfp4(called: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
     if called.startswith("nvidia/"):
-        return {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16, "ignore": _ignored(config)}
+        left = [*_ignored(config, "wildcard"), *_recalled(called)]
+        return {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16, "ignore": left}
     weights = {"num_bits": 4, "type": "float", "strategy": "tensor_group", "group_size": 16}
     return _compressed("nvfp4-pack-quantized", weights, True, config)
 
@@ -112,16 +118,21 @@ def _compressed(form: str, weights: Mapping[str, Any], activations: bool, config
             "dynamic": True}  # fmt: skip
     group = {"targets": ["Linear"], "weights": {"symmetric": True, "dynamic": False, **weights},
              "input_activations": seen if activations else None}  # fmt: skip
-    return {"quant_method": "compressed-tensors", "format": form, "ignore": _ignored(config),
+    return {"quant_method": "compressed-tensors", "format": form, "ignore": _ignored(config, "regex"),
             "config_groups": {"group_0": group}, "quantization_status": "compressed"}  # fmt: skip
 
 
-def _ignored(config: Mapping[str, Any]) -> list[str]:
+def _ignored(config: Mapping[str, Any], form: str) -> list[str]:
     """What is left at 16 bit: the output layer, towers and their projector, the routers of experts."""
     text = config.get("text_config", config)
     experts = any(text.get(key) for key in ("num_experts", "num_local_experts", "n_routed_experts"))
-    towers = _TOWERS if "vision_config" in config else ()
-    return ["lm_head", *towers, *(_EXPERT_GATES if experts else ())]
+    towers = [_SHAPES[form].format(name) for name in _TOWERS] if "vision_config" in config else []
+    return ["lm_head", *towers, *(_EXPERT_GATES[form] if experts else ())]
+
+
+def _recalled(called: str) -> list[str]:
+    """What one publisher's files of one family leave at 16 bit besides (profiles/calibration/families.json)."""
+    return [name for of, names in released()["left_at_16_bit"].items() if called.startswith(of) for name in names]
 
 
 _FORMS: Sequence[tuple[Sequence[str], Callable[[str, Mapping[str, Any]], Mapping[str, Any]]]] = (
