@@ -15,7 +15,7 @@ from deployc.cost.cuda_graphs import cuda_graphs
 from deployc.cost.kv_cache import layout
 from deployc.cost.lora_slots import lora_slots
 from deployc.cost.non_torch import non_torch
-from deployc.cost.weights import weight_bytes
+from deployc.cost.weights import loaded_bytes, weight_bytes
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts
 from deployc.types.figure import Figure, doubted, exact, weakest
@@ -67,7 +67,7 @@ def _stage_bill(facts: Facts, choices: Choices, stage: int) -> Memory:
     model = facts.model.architecture
     total = facts.smallest.memory.value
     budget = exact(math.ceil(total * choices.gpu_memory_utilization.value), "B")
-    weights = exact(weight_bytes(facts, choices), "B")
+    weights = exact(loaded_bytes(facts, choices), "B")
     peak = activations(facts, choices, stage)
     graphs = cuda_graphs(facts, choices, -(-model.layers // choices.pipeline_parallel_size.value))
     outside = non_torch(facts, choices)

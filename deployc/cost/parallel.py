@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Protocol
+
 from deployc.types.architecture import Architecture
 
 VOCABULARY_PADDING = 64
@@ -27,3 +30,53 @@ def undivided(architecture: Architecture, tensor_parallel_size: int) -> list[str
     if vocabulary % tp:
         found.append(f"the padded vocabulary {vocabulary:,}")
     return found
+
+
+class Placed(Protocol):
+    """Parameters of one kind, and where they lie."""
+
+    @property
+    def bytes(self) -> int:
+        """Of one."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def layers(self) -> tuple[int, ...]: ...
+
+    @property
+    def place(self) -> str: ...
+
+
+def stage_layers(layers: int, pipeline_parallel_size: int) -> list[int]:
+    """How many decoder layers each stage has: what does not divide goes to the stages before the last, from behind
+    (vllm/distributed/utils.py, get_pp_indices, 0.25.1)."""
+    even, left = divmod(layers, pipeline_parallel_size)
+    counts = [even] * pipeline_parallel_size
+    for index in range(2, left + 2):
+        counts[-index] += 1
+    return counts
+
+
+def stages(parts: Iterable[Placed], layers: int, pipeline_parallel_size: int) -> list[int]:
+    """Bytes on a rank of each stage. Embedding on the first, output layer and last norm on the last, a tied embedding
+    on both, encoders on every one (vllm/model_executor/models/*.py, `is_first_rank`, `is_last_rank`)."""
+    outside = {"first": 0, "last": 0, "ends": 0, "every": 0}
+    each = [0.0] * layers
+    for part in parts:
+        if part.place != "layer":
+            outside[part.place] += part.bytes * part.count
+            continue
+        share = part.bytes * part.count / len(part.layers)
+        for layer in part.layers:
+            each[layer] += share
+    totals, start = [], 0
+    counts = stage_layers(layers, pipeline_parallel_size)
+    for stage, count in enumerate(counts):
+        first, last = stage == 0, stage == len(counts) - 1
+        total = round(sum(each[start : start + count])) + outside["every"]
+        total += outside["first"] * first + outside["last"] * last + outside["ends"] * (first or last)
+        totals.append(total)
+        start += count
+    return totals

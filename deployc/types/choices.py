@@ -36,6 +36,7 @@ class Choices:
     cpu_kv_cache_bytes: Choice[int] | None = None  # CPU engine only: VLLM_CPU_KVCACHE_SPACE, whole GiB
     served_model_name: Choice[tuple[str, ...]] = Choice((), "default")
     ignore: tuple[str, ...] = ("lm_head",)  # modules that our quantizer leaves at 16 bit
+    group_size: int = 128  # inputs that share a scale where our quantizer writes 4-bit weights
     pipeline_parallel_size: Choice[int] = Choice(1, "default")
     data_parallel_size: Choice[int] = Choice(1, "default")
     expert_parallel: Choice[bool] = Choice(False, "default")

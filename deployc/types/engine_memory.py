@@ -20,4 +20,5 @@ class EngineMemory:
     activation_fixed: Factor  # B, beside all that is counted
     non_torch_single: Factor  # B, one card
     non_torch_parallel: Factor  # B a card of several
+    load_unsplit_from: int  # bytes: while weights load, a block at least so large keeps its segment; 0 = it is split
     kv: EngineKv  # how it forms the KV cache

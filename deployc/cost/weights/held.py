@@ -1,0 +1,198 @@
+"""The parameters of a model as the engine holds them on one rank: divided, joined, widened, padded.
+
+What differs from the checkpoint, by parameter (vLLM 0.25.1, vllm/model_executor/layers/…):
+
+- 16- and 32-bit tensors: the served dtype (models/*.py, `set_default_torch_dtype`). A_log, e_score_correction_bias:
+  float32 (mamba/, ../models/deepseek_v2.py).
+- Scales of fp8 and int8, of a tensor, row or block: float32 (quantization/fp8.py,
+  quantization/compressed_tensors/schemes/compressed_tensors_w8a8_{fp8,int8}.py). Of packed integers: the served dtype
+  (…_wNa16.py, quantization/auto_{gptq,awq}.py).
+- Zero points: as they are packed, but 16 bit each with Machete, which multiplies them by the scales (compute capability
+  9.0; ../kernels/linear/mixed_precision/machete.py); symmetric ones go with Marlin (marlin.py), g_idx without act-order
+  too; with it, there are the indices of its order besides.
+- Scales of nvfp4: rows padded to 128, columns to 4 (quantization/utils/nvfp4_utils.py, `swizzle_blockscale`).
+- absmax of bitsandbytes: float32, what quantized it again is dropped (../model_loader/bitsandbytes_loader.py).
+- mxfp4 experts: padded by backend (fused_moe/oracle/mxfp4.py, `mxfp4_round_up_hidden_size_and_intermediate_size`).
+- Asymmetric int8 activations: an int32 a row, azp_adj (../kernels/linear/scaled_mm/cutlass.py).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from deployc.cost.weights.formats import made, scheme
+from deployc.cost.weights.names import Name, read
+from deployc.cost.weights.shard import Ranks, shape_on_rank
+from deployc.types.architecture import Architecture
+from deployc.types.choices import Choices
+from deployc.types.facts import DTYPE_BYTES, Facts, TensorGroup
+
+FLOATS = ("F64", "F32", "F16", "BF16")
+SERVED_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
+IN_FLOAT32 = ("A_log", "e_score_correction_bias", "absmax", "weight.absmax", "SCB", "quant_map", "weight.quant_map")
+DROPPED = ("nested_absmax", "nested_quant_map", "weight.nested_absmax", "weight.nested_quant_map", "weight_format")
+ZEROS = ("qzeros", "weight_zero_point")
+MACHETE = (9, 0)
+_NUMBERS = re.compile(r"\{[0-9,-]*\}|(?<=\.)[0-9]+(?=\.)")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Parameters that are alike, on the fullest rank of their stage."""
+
+    name: str  # pattern of the engine's module, and its parameter after "|"
+    bytes: int  # of one
+    count: int  # over all stages
+    layers: tuple[int, ...]  # of the decoder; empty outside it
+    place: str  # "layer" | "first" | "last" | "ends" | "every": the pipeline stages that hold it
+    vocabulary: bool  # an embedding or output layer
+    tokens: bool  # whether every token's step reads all of it: not so for an untied input embedding, or a tower
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What decides how a parameter is held."""
+
+    architecture: Architecture
+    config: Mapping[str, Any]
+    ranks: Ranks
+    dtype: str
+    capability: tuple[int, int] | None
+    packed: frozenset[str]  # modules (numbers out) with packed integers or four-bit floats
+    symmetric: bool
+    act_order: bool
+    adjusted: bool  # int8 activations with zero points
+
+    @property
+    def machete(self) -> bool:
+        return self.capability == MACHETE
+
+
+def held(facts: Facts, choices: Choices) -> tuple[Held, ...]:
+    """Every parameter, those that the engine joins as one."""
+    groups = [part for group in _loaded(facts) for part in made(group, choices)]
+    engine = _engine(facts, choices, groups)
+    joined: dict[tuple[str, tuple[int, ...]], Held] = {}
+    for group in groups:
+        one = _held(group, read(group.pattern), engine)
+        key = (_NUMBERS.sub("#", one.name), one.layers)
+        before = joined.get(key)
+        same = before is not None and before.count == one.count
+        joined[key if same or before is None else (one.name + group.pattern, one.layers)] = (
+            replace(before, bytes=before.bytes + one.bytes) if before is not None and same else one
+        )
+    return tuple(joined.values())
+
+
+def _loaded(facts: Facts) -> Iterator[TensorGroup]:
+    """What the engine keeps of the checkpoint: a tied lm_head is the embedding, rotary tables are computed anew, and
+    layers that predict further tokens are loaded for speculative decoding only."""
+    arch = facts.model.architecture
+    for group in facts.model.tensors:
+        name = read(group.pattern)
+        parts = group.pattern.split(".")
+        tied = name.module == "lm_head" and arch.tie_word_embeddings
+        beyond = bool(name.layers) and name.layers[0] >= arch.layers
+        state = name.parameter in DROPPED or "quant_state" in parts
+        if not (tied or beyond or state or "rotary_emb" in parts or "mtp" in parts):
+            yield group
+
+
+def _engine(facts: Facts, choices: Choices, groups: Iterable[TensorGroup]) -> Engine:
+    """`symmetric` and `act_order` as the checkpoint's config says, or our own format's."""
+    config = facts.model.config
+    quantized = config.get("quantization_config") or config.get("compression_config") or {}
+    own = scheme(choices)
+    names = [read(group.pattern) for group in groups]
+    packed = {_NUMBERS.sub("#", n.of) for n in names if n.parameter in ("weight_packed", "qweight")}
+    packed |= {_NUMBERS.sub("#", n.of) for n in names if n.parameter == "weight_scale_2"}
+    each = [g for g in (quantized.get("config_groups") or {}).values() if isinstance(g, dict)]
+    inputs = [g.get("input_activations") or {} for g in each]
+    return Engine(
+        architecture=facts.model.architecture,
+        config=config,
+        ranks=Ranks.of(facts, choices),
+        dtype=choices.dtype.value,
+        capability=facts.smallest.compute_capability,
+        packed=frozenset(packed),
+        symmetric=own.symmetric if own else bool(quantized.get("sym", not quantized.get("zero_point", False))),
+        act_order=bool(quantized.get("desc_act")) or any(n.parameter == "weight_g_idx" for n in names),
+        adjusted=any(i.get("type") == "int" and i.get("symmetric") is False for i in inputs),
+    )
+
+
+def _held(group: TensorGroup, name: Name, engine: Engine) -> Held:
+    shape = shape_on_rank(group, name, engine.architecture, engine.config, engine.ranks)
+    size, count = math.ceil(_bytes(group, name, shape, engine)), group.count
+    if name.experts:  # stacked: one parameter a layer for all experts of this rank
+        moved = engine.ranks.experts if engine.ranks.whole_experts else 1
+        size, count = size * -(-name.experts // moved), count // name.experts
+    place = _place(name, engine.architecture)
+    tied = engine.architecture.tie_word_embeddings
+    tokens = not name.tower and (tied or name.role != "vocabulary" or name.module in ("lm_head", "output", "embed_out"))
+    return Held(name.held_as, size, count, name.layers, place, name.role == "vocabulary", tokens)
+
+
+def _place(name: Name, architecture: Architecture) -> str:
+    if name.layers:
+        return "layer"
+    if name.tower:
+        return "every"
+    if name.role == "vocabulary" and name.module not in ("lm_head", "output", "embed_out"):
+        return "ends" if architecture.tie_word_embeddings and name.module != "embed_tokens_per_layer" else "first"
+    return "last"
+
+
+def _bytes(group: TensorGroup, name: Name, shape: tuple[int, ...], engine: Engine) -> float:
+    """Of one tensor of this shape, as the table above says."""
+    elements, parameter = math.prod(shape), name.parameter
+    if name.module in IN_FLOAT32 or parameter in IN_FLOAT32:
+        return 4 * elements
+    if parameter in ZEROS:
+        return _zeros(elements, group, engine)
+    if parameter in ("g_idx", "weight_g_idx"):
+        return 8 * elements if engine.act_order else 4 * elements if engine.machete else 0
+    if parameter in ("blocks", "scales") and len(group.shape) > 2:
+        return _mxfp4(group, name, engine)
+    if parameter in ("weight_scale", "weight_scale_inv") and len(shape) <= 2:
+        if group.dtype == "F8_E4M3":
+            return math.prod((_up(shape[0], 128), _up(shape[1], 4)))
+        wide = group.dtype in FLOATS and _NUMBERS.sub("#", name.of) not in engine.packed
+        return elements * (4 if wide else SERVED_BYTES[engine.dtype] if group.dtype in FLOATS else 1)
+    if parameter.endswith("scale") or parameter == "weight_scale_2":
+        return 4 * elements
+    if group.dtype == "I8" and parameter == "weight" and engine.adjusted:
+        return elements + 4 * shape[0]
+    return elements * (SERVED_BYTES[engine.dtype] if group.dtype in FLOATS else DTYPE_BYTES[group.dtype])
+
+
+def _zeros(elements: int, group: TensorGroup, engine: Engine) -> float:
+    """Machete multiplies each by its scale beforehand: 2 bytes for what took `bits`. Marlin keeps them packed."""
+    if group.pattern.endswith("qzeros") and engine.symmetric:
+        return 4 * elements if engine.machete else 0
+    config = engine.config.get("quantization_config") or {}
+    bits = config.get("bits", config.get("w_bit", 4))
+    return elements * 2 * (32 // bits) if engine.machete and isinstance(bits, int) else 4 * elements
+
+
+def _mxfp4(group: TensorGroup, name: Name, engine: Engine) -> int:
+    """Stacked experts [experts, outputs, inputs / 32, (16)]: Triton (9.0) pads the intermediate size of a rank to 64,
+    Marlin (below) to 128 and the hidden size to 256, FlashInfer (10.0 on) both to 256."""
+    arch, up = engine.architecture, name.module == "gate_up_proj"
+    inner, hidden = arch.moe_intermediate_size or arch.intermediate_size, arch.hidden_size
+    ranks = engine.ranks
+    part = inner if ranks.whole_experts else -(-inner // ranks.experts)
+    count = -(-group.shape[0] // ranks.experts) if ranks.whole_experts else group.shape[0]
+    newer = engine.capability is not None and engine.capability > MACHETE
+    part = _up(part, 64 if engine.machete else 256 if newer else 128)
+    hidden = hidden if engine.machete else _up(hidden, 256)
+    values = count * (2 * part * hidden if up else hidden * part)
+    return values // 2 if name.parameter == "blocks" else values // 32
+
+
+def _up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple
