@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from configured import H200, choices_of, facts_of
@@ -10,7 +11,7 @@ from configured import H200, choices_of, facts_of
 from deployc.cost.kv_cache import Layout, layout
 from deployc.types.architecture import Architecture, LayerCache, State
 from deployc.types.choices import Choice
-from deployc.types.facts import GpuFacts
+from deployc.types.facts import Facts, GpuFacts
 
 GIB = 2**30
 
@@ -72,10 +73,16 @@ CACHES: dict[str, Caches] = {
 }
 
 
+@cache
+def facts_at(version: str) -> Facts:
+    """Facts of a plain model on one H200."""
+    return facts_of(cards=(H200,), version=version)
+
+
 def architecture_of(caches: Caches, name: str = "LlamaForCausalLM") -> Architecture:
     """An architecture that keeps these; its other dimensions have no say in the cache."""
     layers = max((n for cache in caches for n in cache.layers), default=-1) + 1
-    plain = facts_of().model.architecture
+    plain = facts_at("0.32.0").model.architecture
     return replace(plain, name=name, layers=layers, caches=caches)
 
 
@@ -84,7 +91,7 @@ def laid_out(
     config: dict[str, Any] | None = None, pp: int = 1, **choices: Any,
 ) -> Layout:  # fmt: skip
     """The layout of a model in the table, or of these caches, under `choices`."""
-    facts = facts_of(cards=(card,), version=version)
+    facts = replace(facts_at(version), devices=(card,))
     architecture = architecture_of(CACHES[caches] if isinstance(caches, str) else caches, name)
     model = replace(facts.model, architecture=architecture, config=dict(facts.model.config) | (config or {}))
     made = replace(choices_of(**choices), pipeline_parallel_size=Choice(pp, "search"))

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from deployc.cost.kv_cache.spec import CacheSpec
 from deployc.types.engine_kv import EngineKv
 
-Layers = Sequence[tuple[int, CacheSpec]]
-"""Each layer's number and spec; a layer that keeps two things stands there twice."""
+Kinds = tuple[tuple[CacheSpec, tuple[int, ...]], ...]
+"""Specs with the numbers of their layers; a layer that keeps two things stands there twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheGroup:
     """Layers for which one block number means the same tokens."""
 
-    spec: CacheSpec  # of any of them: they hold equally many blocks of a request
-    pages: tuple[tuple[int, int], ...]  # number of each layer, bytes of its page
+    kinds: Kinds  # whose layers hold equally many blocks of a request
+
+    @property
+    def spec(self) -> CacheSpec:
+        """Of any of the layers."""
+        return self.kinds[0][0]
+
+    @property
+    def layers(self) -> list[int]:
+        """Their numbers; one that keeps two things is there twice."""
+        return sorted(number for _, layers in self.kinds for number in layers)
 
     def bytes(self, stage: range) -> int:
         """Of one block, over the group's layers in a pipeline stage."""
-        return sum(size for layer, size in self.pages if layer in stage)
+        return sum(spec.bytes * sum(number in stage for number in layers) for spec, layers in self.kinds)
+
+    @property
+    def all_bytes(self) -> int:
+        """Of one block, over all the group's layers."""
+        return sum(spec.bytes * len(layers) for spec, layers in self.kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,63 +46,56 @@ class Grouping:
     refusal: str = ""
 
 
-def grouped(layers: Layers, kv: EngineKv) -> Grouping:
+def grouped(kinds: Kinds, kv: EngineKv) -> Grouping:
     """All layers of the model in groups of one size, or in a single group where they hold the same blocks."""
-    layers = _promoted(layers)
-    if not layers:
+    kinds = _merged(_promoted(kinds))
+    if not kinds:
         return Grouping(())
-    first = layers[0][1]
-    if all(first.like(spec) for _, spec in layers):
-        return Grouping((_group(first, layers),))
-    unified, refusal = _one_page_size(layers, kv)
-    return Grouping(tuple(_split(unified, kv)), refusal)
+    if all(kinds[0][0].like(spec) for spec, _ in kinds):
+        return Grouping((CacheGroup(kinds),))
+    unified, refusal = _one_page_size(kinds, kv)
+    return Grouping(tuple(_split(_merged(unified), kv)), refusal)
 
 
-def _promoted(layers: Layers) -> Layers:
+def _merged(kinds: Kinds) -> Kinds:
+    """Equal specs once."""
+    found: dict[CacheSpec, list[int]] = {}
+    for spec, layers in kinds:
+        found.setdefault(spec, []).extend(layers)
+    return tuple((spec, tuple(sorted(layers))) for spec, layers in found.items())
+
+
+def _promoted(kinds: Kinds) -> Kinds:
     """Chunked layers beside full ones keep all tokens: with a chunk size the hybrid manager is off by default.
 
     vllm/config/vllm.py (VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE), unify_hybrid_kv_cache_specs.
     """
-    kinds = {spec.kind for _, spec in layers}
-    if not ({"full", "chunked"} <= kinds):
-        return layers
-    return [(n, replace(s, kind="full", window=0) if s.kind == "chunked" else s) for n, s in layers]
+    if not ({"full", "chunked"} <= {spec.kind for spec, _ in kinds}):
+        return kinds
+    return tuple((replace(s, kind="full", window=0) if s.kind == "chunked" else s, layers) for s, layers in kinds)
 
 
-def _one_page_size(layers: Layers, kv: EngineKv) -> tuple[Layers, str]:
+def _one_page_size(kinds: Kinds, kv: EngineKv) -> tuple[Kinds, str]:
     """Smaller pages grow to the largest by more tokens a block; states, and what does not divide, by padding.
 
     unify_kv_cache_spec_page_size.
     """
-    largest = max(spec.bytes for _, spec in layers)
-    refusal = ""
-
-    def grown(spec: CacheSpec) -> CacheSpec:
-        nonlocal refusal
-        if spec.kind == "state" or spec.bytes == largest:
-            return replace(spec, bytes=largest)
-        if largest % spec.bytes == 0:
-            return replace(spec, tokens=spec.tokens * (largest // spec.bytes), bytes=largest)
-        if not kv.odd_pages_padded or spec.kind == "mla":
+    largest, refusal, grown = max(spec.bytes for spec, _ in kinds), "", []
+    for spec, layers in kinds:
+        tokens = spec.tokens
+        if spec.kind != "state" and largest % spec.bytes == 0:
+            tokens *= largest // spec.bytes
+        elif spec.kind == "mla" or (spec.kind != "state" and not kv.odd_pages_padded):
             refusal = f"pages of {spec.bytes:,} and {largest:,} bytes, of which one does not divide the other"
-        return replace(spec, bytes=largest)
-
-    changed = {spec: grown(spec) for spec in {spec for _, spec in layers}}
-    return [(number, changed[spec]) for number, spec in layers], refusal
+        grown.append((replace(spec, tokens=tokens, bytes=largest), layers))
+    return tuple(grown), refusal
 
 
-def _split(layers: Layers, kv: EngineKv) -> Iterable[CacheGroup]:
+def _split(kinds: Kinds, kv: EngineKv) -> Iterable[CacheGroup]:
     """The rarest type sets the layers a group, the most frequent one where they hardly differ in number."""
-    by_spec: dict[CacheSpec, list[tuple[int, CacheSpec]]] = {}
-    for layer in layers:
-        by_spec.setdefault(layer[1], []).append(layer)
-    counts = [len(alike) for alike in by_spec.values()]
+    counts = [len(layers) for _, layers in kinds]
     size = max(counts) if max(counts) < min(counts) * kv.one_group_below else min(counts)
-    for spec, alike in by_spec.items():
-        parts = -(-len(alike) // size)
+    for spec, layers in kinds:
+        parts = -(-len(layers) // size)
         for part in range(parts):  # every so-manieth: pipeline stages then hold equally many layers of each group
-            yield _group(spec, alike[part::parts])
-
-
-def _group(spec: CacheSpec, layers: Layers) -> CacheGroup:
-    return CacheGroup(spec, tuple((number, one.bytes) for number, one in layers))
+            yield CacheGroup(((spec, layers[part::parts]),))

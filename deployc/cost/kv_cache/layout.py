@@ -118,7 +118,7 @@ class Layout:
         """Bytes a token over all layers of one kind, and the most tokens of which they are read."""
         found = []
         for group in self.groups:
-            kind, size = group.spec.kind, sum(page for _, page in group.pages)
+            kind, size = group.spec.kind, group.all_bytes
             most = {"sliding": group.spec.window, "chunked": group.spec.window, "state": 1}.get(kind, math.inf)
             found.append((most, size if kind == "state" else size / group.spec.tokens))
         return tuple(found)
@@ -137,7 +137,7 @@ def layout(facts: Facts, choices: Choices) -> Layout:
     kv = facts.calibration.memory.kv
     made = grouped(layer_specs(facts, choices), kv)
     block = max((group.bytes(stage) for stage in stages(facts, choices) for group in made.groups), default=0)
-    whole = max((sum(size for _, size in group.pages) for group in made.groups), default=0)
+    whole = max((group.all_bytes for group in made.groups), default=0)
     return Layout(
         groups=made.groups,
         block_bytes=block,

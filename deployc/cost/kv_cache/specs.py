@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from deployc.cost.kv_cache.block_size import block_tokens, checkpoint, keeps_every_state
 from deployc.cost.kv_cache.element import state_bytes, token_bytes
+from deployc.cost.kv_cache.groups import Kinds
 from deployc.cost.kv_cache.spec import CacheSpec
 from deployc.types.architecture import LayerCache
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts
 
 
-def layer_specs(facts: Facts, choices: Choices) -> list[tuple[int, CacheSpec]]:
-    """Number and spec of every layer that keeps something, ascending."""
+def layer_specs(facts: Facts, choices: Choices) -> Kinds:
+    """Each kind of layer with their numbers, in the order in which they first occur."""
     kept, tokens = facts.model.architecture.caches, block_tokens(facts, choices)
-    found = []
-    for cache in kept:
-        spec = (
-            _state(cache, facts, choices, tokens)
-            if cache.kind == "state"
-            else _attention(cache, facts, choices, tokens)
-        )
-        found += [(layer, spec) for layer in cache.layers]
-    return sorted(found, key=lambda each: each[0])
+    return tuple(
+        ((_state if cache.kind == "state" else _attention)(cache, facts, choices, tokens), cache.layers)
+        for cache in sorted(kept, key=lambda cache: cache.layers[:1])
+        if cache.layers
+    )
 
 
 def in_flight(facts: Facts, choices: Choices) -> int:
