@@ -69,7 +69,7 @@ def facts_of(
     engine = replace(
         engine_facts(version),
         batch_defaults=({"tokens": tokens, "seqs": seqs},),
-        graphs_in_budget={"V2": graphs_in_budget},
+        graphs_in_budget=("V2",) if graphs_in_budget else (),
     )
     return Facts(model, (), cards, engine, locked=True, calibration=calibration(engine.version))
 

@@ -16,6 +16,7 @@ from deployc.types.choices import Choice, Choices
 from deployc.types.facts import AdapterFacts, EngineFacts, Facts, Flag, GpuFacts, ModelFacts, Spec, TensorGroup
 from deployc.types.figure import Basis, Figure, banded, exact
 from deployc.types.prediction import Memory, Prediction, SingleStream, Speed
+from deployc.types.runner import RunnerRule
 
 GIB = 2**30
 
@@ -93,8 +94,8 @@ def engine_facts(version: str = "0.32.0", entrypoint: str = "vllm serve") -> Eng
         flags=flag_catalogue(),
         gpu_memory_utilization=0.92,
         batch_defaults=(),
-        model_runners=({"runner": "V2"},),
-        graphs_in_budget={"V2": True},
+        model_runners=(RunnerRule("V2"),),
+        graphs_in_budget=("V2",),
         image=f"vllm/vllm-openai:v{version}",
         cuda="13.0",
         entrypoint=entrypoint,

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from deployc.data import profiles
 from deployc.diagnostics import Report, error
+from deployc.facts.codec import decode
 from deployc.types.facts import EngineFacts, Flag
+from deployc.types.runner import RunnerRule
 
 if TYPE_CHECKING:
     from deployc.spec.deploy import Deploy
 
-_TUPLES = ("batch_defaults", "model_runners", "v2_architectures", "compute_capabilities")
+_TUPLES = ("batch_defaults", "graphs_in_budget", "v2_architectures", "compute_capabilities")
 
 
 def engine(deploy: Deploy) -> tuple[EngineFacts | None, Report]:
@@ -50,6 +52,7 @@ def load(path: Path) -> EngineFacts:
     read = json.loads(path.read_bytes())
     values: dict[str, Any] = {name: entry["value"] for name, entry in read["behaviour"].items()}
     values |= {name: tuple(values[name]) for name in _TUPLES if name in values}
+    values["model_runners"] = decode(tuple[RunnerRule, ...], values["model_runners"])
     return EngineFacts(
         name=read["name"],
         version=read["version"],

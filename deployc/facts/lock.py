@@ -18,6 +18,7 @@ from deployc.facts.codec import Malformed, decode, encode
 from deployc.facts.source import is_folder
 from deployc.types.facts import DTYPE_BYTES, MOST_CARDS, AdapterFacts, EngineFacts, Facts, GpuFacts, ModelFacts, Spec
 from deployc.types.groups import expand
+from deployc.types.runner import RunnerRule
 
 if TYPE_CHECKING:
     from deployc.spec.deploy import Deploy
@@ -165,6 +166,8 @@ def _check(lock: Lock) -> None:
         raise Malformed("at least one card is expected").under("cards")
     if sum(card.count for card in lock.cards) > MOST_CARDS:
         raise Malformed(f"at most {MOST_CARDS:,} cards are expected").under("cards")
+    if not any(rule == RunnerRule(rule.runner) for rule in lock.engine.model_runners):
+        raise Malformed("no rule holds for every model").under("engine.model_runners")
     for where, value in _sizes(lock):
         if not 0 < value <= _MOST:
             raise Malformed(f"{value:g} cannot be").under(where)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from deployc.types.architecture import Architecture
 from deployc.types.calibration import NOT_CALIBRATED, Calibration
+from deployc.types.runner import RunnerRule
 
 DTYPE_BYTES: Mapping[str, float] = {
     "F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2, "U16": 2,
@@ -130,8 +131,8 @@ class EngineFacts:
     flags: Mapping[str, Flag]
     gpu_memory_utilization: float  # default
     batch_defaults: tuple[Mapping[str, Any], ...]  # ordered rules, see facts/catalogue/batch.py
-    model_runners: tuple[Mapping[str, Any], ...]  # ordered rules, see facts/catalogue/runner.py
-    graphs_in_budget: Mapping[str, bool]  # by runner: does the KV budget subtract the CUDA graph estimate
+    model_runners: tuple[RunnerRule, ...]  # ordered; the last asks nothing
+    graphs_in_budget: tuple[str, ...]  # the runners whose KV budget subtracts the CUDA graph estimate
     image: str  # default image with tag
     cuda: str  # of that image
     entrypoint: str  # "vllm serve" | "python -m …"
@@ -151,25 +152,17 @@ class EngineFacts:
 
     def model_runner(self, model: Architecture, *, quantized: bool = False, speculative: str = "") -> str:
         """ "V1" | "V2": the default for such a model; `quantized` = its config.json has a quantization_config."""
-        states = {cache.kind == "state" for cache in model.caches}
-        traits = {
-            "listed": model.name in self.v2_architectures,
-            "hybrid": states == {True, False},
-            "attention_free": states == {True},
-            "experts": model.experts > 0,
-            "quantized": quantized,
-        }
-
-        def holds(condition: str, wanted: Any) -> bool:
-            if condition.startswith("speculative"):
-                return bool(speculative) and (speculative in wanted) == (condition == "speculative")
-            return condition == "runner" or traits[condition] == wanted
-
-        return next(str(rule["runner"]) for rule in self.model_runners if all(holds(*item) for item in rule.items()))
+        listed = model.name in self.v2_architectures
+        holding = (
+            rule.runner
+            for rule in self.model_runners
+            if rule.holds(model, listed=listed, quantized=quantized, speculative=speculative)
+        )
+        return next(holding)
 
     def counts_graphs(self, model: Architecture, *, quantized: bool = False, speculative: str = "") -> bool:
         """Whether the KV budget of such a model subtracts the CUDA graph estimate: it depends on its default runner."""
-        return self.graphs_in_budget[self.model_runner(model, quantized=quantized, speculative=speculative)]
+        return self.model_runner(model, quantized=quantized, speculative=speculative) in self.graphs_in_budget
 
 
 @dataclass(frozen=True, slots=True)

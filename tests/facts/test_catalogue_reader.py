@@ -96,7 +96,7 @@ def test_behaviours_have_value_and_place(tmp_path: Path) -> None:
             {"runner": "V1"},
         ],
         "v2_architectures": ["A", "B"],
-        "graphs_in_budget": {"V1": True, "V2": False},
+        "graphs_in_budget": ["V1"],
     }
     for name, (_, place) in read.items():
         path, _, line = place.rpartition(":")
@@ -146,7 +146,7 @@ def test_methods_that_alone_run_on_v2(tmp_path: Path) -> None:
 def test_no_runner_has_graphs_in_the_budget(tmp_path: Path, stem: str, change: tuple[str, str]) -> None:
     """Where the worker subtracts nothing, or only where the environment asks for it."""
     read = behaviours(small_engine(tmp_path, **{stem: change}))
-    assert read["graphs_in_budget"][0] == {"V1": False, "V2": False}
+    assert read["graphs_in_budget"][0] == []
 
 
 def test_a_block_size_that_nobody_gives_is_refused(tmp_path: Path) -> None:

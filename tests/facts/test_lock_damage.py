@@ -68,6 +68,8 @@ def damaged(change: Callable[[Any], Any]) -> Callable[[str], str]:
         (damaged(lambda v: v["cards"][0]["gpu"].update(compute_capability=[8])), "DC190", "a list of 2 is expected"),
         (damaged(lambda v: v.update(cards=[])), "DC190", "at least one card"),
         (damaged(lambda v: v["engine"]["flags"]["dtype"].pop("type")), "DC190", "`engine.flags.dtype.type`: it is"),
+        (damaged(lambda v: v["engine"].update(model_runners=[{"runner": "V1", "experts": True}])), "DC190",
+         "`engine.model_runners`: no rule holds for every model"),
         (damaged(lambda v: v["engine"].update(flags=[1])), "DC190", "`engine.flags`: an object is expected"),
         (damaged(lambda v: v["engine"]["flags"].update(dtype=1)), "DC190", "`engine.flags.dtype`: an object"),
     ],

@@ -1,10 +1,7 @@
 """Which model runner serves which model by default, and whose CUDA graphs the KV budget pays for.
 
-`model_runners` are ordered rules, the first that holds rules. Keys: `runner` ("V1" | "V2") and conditions, all of which
-must hold: `listed` (an architecture of `v2_architectures`), `hybrid` (attention and state layers), `attention_free`
-(state layers alone), `experts`, `quantized` (config.json says so), each true or false; `speculative` (one of these
-methods), `speculative_not` (a method that is none of these). What a plain `vllm serve` of a generating model on an
-NVIDIA card never is, such as a pooling model or one without Triton, is left out: `_NEVER`.
+`model_runners` are ordered rules, the fields of `types.runner.RunnerRule`. What a plain `vllm serve` of a generating
+model on an NVIDIA card never is, such as a pooling model or one without Triton, is left out: `_NEVER`.
 """
 
 from __future__ import annotations
@@ -45,7 +42,7 @@ _NEVER = {
 
 
 def runners(tree: Tree) -> dict[str, Read]:
-    """`model_runners`, `v2_architectures` where there is such a list, `graphs_in_budget` by runner."""
+    """`model_runners`, `v2_architectures` where there is such a list, and the runners that have `graphs_in_budget`."""
     read = {"model_runners": _model_runners(tree), "graphs_in_budget": _graphs_in_budget(tree)}
     if any("listed" in rule for rule in read["model_runners"][0]):
         listed = tree.definition("vllm.config.vllm", _ARCHITECTURES)
@@ -150,7 +147,7 @@ def _unsupported(where: Located) -> Iterator[dict[str, Any]]:
 
 
 def _graphs_in_budget(tree: Tree) -> Read:
-    """By runner: the worker must subtract an estimate, by default, and the runner must make one."""
+    """The runners that make an estimate, where the worker subtracts it by default."""
     budget = _of(tree.definition("vllm.v1.worker.gpu_worker", "Worker"), "determine_available_memory")
     text = ast.unparse(budget.node)
     subtracted = "- cudagraph_memory_estimate_applied" in text
@@ -158,8 +155,8 @@ def _graphs_in_budget(tree: Tree) -> Read:
         raise Unreadable(f"{budget.place}: what is done with the CUDA graphs is not known")
     variable = _environment(tree, _ESTIMATE) if subtracted else None
     if variable is None or not int(variable[0] or 0):
-        return dict.fromkeys(RUNNERS, False), variable[1] if variable else budget.place
-    return {runner: _estimates(tree, module) for runner, module in RUNNERS.items()}, variable[1]
+        return [], variable[1] if variable else budget.place
+    return [runner for runner, module in RUNNERS.items() if _estimates(tree, module)], variable[1]
 
 
 def _estimates(tree: Tree, module: str) -> bool:
