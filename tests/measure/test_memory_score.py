@@ -114,12 +114,20 @@ def test_figures_on_an_assumed_input_stand_apart_and_name_it() -> None:
     assert known["weights_gib"].group == "threads, other cards"
 
 
-def test_a_version_that_is_not_known_is_the_nearest_and_says_so() -> None:
-    assert start(published("log-017", vllm_version="0.19.7")).facts.engine.version == "0.19.0"
-    assert start(published("log-017", vllm_version="0.5.4")).facts.engine.version == "0.16.0"
-    begun = start(published("log-017", vllm_version="0.19.1rc2"))
-    assert "version" in begun.assumed
-    assert any("0.19.1rc2 taken as 0.19.0" in note for note in begun.notes)
+@pytest.mark.parametrize(
+    ("said", "taken", "assumed"),
+    [
+        ("0.19.0", "0.19.0", False),
+        ("0.19.1rc2", "0.19.0", False),
+        ("0.5.4", "0.16.0", True),
+        ("nightly", "0.33.0", True),
+    ],
+)
+def test_a_version_that_is_not_known_is_the_nearest_and_says_so(said: str, taken: str, assumed: bool) -> None:
+    begun = start(published("log-017", vllm_version=said))
+    assert begun.facts.engine.version == taken
+    assert ("version" in begun.assumed) == assumed
+    assert any(f"{said} taken as {taken}" in note for note in begun.notes) == (said != taken)
 
 
 def test_a_name_for_several_cards_is_the_one_of_that_memory_or_the_one_that_can_hold_it() -> None:

@@ -54,7 +54,7 @@ def test_a_tower_is_found_by_the_models_name() -> None:
 
 
 def test_a_tower_that_nobody_shows_is_an_assumption() -> None:
-    row = published("log-017", model_config={**LLAMA, "architectures": ["Llama4ForConditionalGeneration"]})
+    row = published("log-017", model_config={**LLAMA, "architectures": ["Qwen3VLForConditionalGeneration"]})
     made = config_json(row)
     assert "vision_config" not in made.values
     assert "towers" in made.assumed
@@ -130,7 +130,7 @@ def test_names_are_written_as_each_format_has_them() -> None:
         made, _, _ = quantization_config(published("log-017", quantization=method, model=model), Config(towers))
         return (made or {}).get("ignore", (made or {}).get("modules_to_not_convert"))
 
-    towers = {"vision_config": {}}
+    towers: dict[str, Any] = {"vision_config": {}}
     assert "re:.*vision_tower.*" in left("compressed-tensors", "RedHatAI/x-quantized.w8a8")
     assert "*vision_tower*" in left("nvfp4", "nvidia/x-NVFP4")
     assert "vision_tower" in left("awq", "x-AWQ")

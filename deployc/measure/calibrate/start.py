@@ -95,16 +95,14 @@ def _model(row: Row, told: _Told) -> ModelFacts:
 
 
 def _engine(row: Row, told: _Told) -> EngineFacts:
-    """The row's version, else the nearest that is known."""
+    """The row's version, else the nearest that is known; another patch of the same minor version is no assumption."""
     said = row.version or next(iter(re.findall(r"v?0\.\d+\.\d+", row.said)), None)
-    known = engine.versions()
-    if row.version is None:
-        told.assumed.add("version")
-    version = _nearest(said, known)
-    if version != said or row.version is None:
+    version = _nearest(said, engine.versions())
+    if version != row.version:
         of = f"vLLM {said}" if said else "an unknown version"
-        told.assumed.add("version")
         told.notes.append(f"{of} taken as {version}")
+    if row.version is None or _numbers(row.version)[:2] != _numbers(version)[:2]:
+        told.assumed.add("version")
     facts = _loaded(version)
     return facts if row.block_size is None else replace(facts, block_size=row.block_size)
 
