@@ -19,6 +19,7 @@ from deployc.facts.shapes.family import Family, Rows
 from deployc.facts.shapes.hybrid import HYBRID
 from deployc.facts.shapes.multimodal import WRAPPERS, Tower, Wrapper
 from deployc.facts.shapes.part import Part, Sizes, within
+from deployc.facts.shapes.quantized import quantized
 from deployc.facts.shapes.sparse import SPARSE
 from deployc.facts.shapes.towers import VISION
 from deployc.types.architecture import Architecture
@@ -40,15 +41,15 @@ FAMILIES: Rows = {
 
 
 def shapes(config: Mapping[str, Any], arch: Architecture) -> tuple[TensorGroup, ...]:
-    """Every tensor of an unquantized checkpoint of this architecture, in its own dtype, sorted by name.
+    """Every tensor of a checkpoint of this architecture, sorted by name: in its own dtype, or as it is quantized.
 
-    Raises Fault DC208 or DC209 for a family or tower that is not known here, DC210 for a size that is not there.
+    Raises Fault DC208 or DC209 for a family, tower or quantization that is not known here, DC210 for a size that is
+    not there.
     """
-    if config.get("quantization_config") or config.get("compression_config"):
-        detail = "a quantized checkpoint whose weights are not there: its scales cannot be derived."
-        raise faults.unsupported("quantization_config", detail)
     dtype = _DTYPE[arch.dtype]
     groups = [TensorGroup(name, dtype, shape, count) for name, shape, count in _parts(config, arch)]
+    if config.get("quantization_config") or config.get("compression_config"):
+        return quantized(groups, config, arch)
     return tuple(sorted(groups, key=lambda g: (g.pattern, g.dtype, g.shape)))
 
 

@@ -145,3 +145,12 @@ def key_side(*, full: bool) -> Block:
 def _gemma4_head(sizes: Sizes, full: bool) -> int:
     """Documented defaults of Gemma4TextConfig: head_dim 256, global_head_dim 512."""
     return sizes.number("global_head_dim", 512) if full else sizes.number("head_dim", 256)
+
+
+def indexer(sizes: Sizes) -> Iterator[Part]:
+    """DeepSeek V3.2's sparse attention: what chooses the tokens that are looked at."""
+    heads, dim = sizes.number("index_n_heads"), sizes.number("index_head_dim")
+    yield from linear("self_attn.indexer.wq_b", heads * dim, sizes.number("q_lora_rank"))
+    yield from linear("self_attn.indexer.wk", dim, sizes.hidden)
+    yield from norm("self_attn.indexer.k_norm", dim, bias=True)
+    yield from linear("self_attn.indexer.weights_proj", heads, sizes.hidden)

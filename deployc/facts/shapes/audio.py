@@ -1,4 +1,4 @@
-"""Tensors of audio towers: Qwen2-Audio's (Whisper's encoder) and Gemma 4's conformer."""
+"""Tensors of audio towers: Whisper's encoder (Qwen2-Audio, Voxtral) and Gemma 4's conformer."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from deployc.types.groups import run
 
 
 def whisper(sizes: Sizes) -> Iterator[Part]:
-    """Two convolutions over mel bins, learned positions; keys have no bias. Defaults of Qwen2AudioEncoderConfig."""
-    hidden, inner = sizes.number("d_model", 1280), sizes.number("encoder_ffn_dim", 5120)
+    """Two convolutions over mel bins, learned positions; keys have no bias. Voxtral names sizes as a
+    language model does. Defaults of Qwen2AudioEncoderConfig and VoxtralEncoderConfig."""
+    hidden = sizes.number("d_model" if "d_model" in sizes.config else "hidden_size", 1280)
+    inner = sizes.number("encoder_ffn_dim" if "encoder_ffn_dim" in sizes.config else "intermediate_size", 5120)
 
     def layer() -> Iterator[Part]:
         for name in ("q_proj", "k_proj", "v_proj", "out_proj"):
@@ -26,7 +28,7 @@ def whisper(sizes: Sizes) -> Iterator[Part]:
         yield Part(f"{name}.weight", (hidden, channels, 3))
         yield Part(f"{name}.bias", (hidden,))
     yield from linear("embed_positions", sizes.number("max_source_positions", 1500), hidden)
-    count = sizes.number("encoder_layers", 32)
+    count = sizes.number("encoder_layers" if "encoder_layers" in sizes.config else "num_hidden_layers", 32)
     yield from within(f"layers.{run(range(count))}", layer(), count)
     yield from norm("layer_norm", hidden, bias=True)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from deployc.facts.shapes.attention import fused, separate, stablelm_norms
 from deployc.facts.shapes.family import Family, Rows, everywhere, outside
-from deployc.facts.shapes.mlp import gated, joined, plain
-from deployc.facts.shapes.named import falcon_attention, falcon_norms, opt_outside, parallel_norm, positions
+from deployc.facts.shapes.mlp import NUMBERED, gated, joined, plain
+from deployc.facts.shapes.named import falcon_attention, falcon_norms, opt_outside, parallel_norm, positions, xielu
 from deployc.facts.shapes.part import If, norms
 
 TWO_NORMS = norms("input_layernorm", "post_attention_layernorm")
@@ -36,7 +36,32 @@ DENSE: Rows = {
     "granite": Family(LLAMA, strict=True),
     "smollm3": Family(LLAMA, strict=True),
     "mistral": Family(everywhere(separate(), gated(), TWO_NORMS), strict=True),
+    "ministral": Family(everywhere(separate(), gated(), TWO_NORMS)),
     "ministral3": Family(everywhere(separate(), gated(), TWO_NORMS)),
+    "helium": Family(LLAMA),
+    "internlm2": Family(
+        everywhere(
+            fused("attention.wqkv", "attention.wo", bias=If("bias")),
+            gated("feed_forward", NUMBERED),
+            norms("attention_norm", "ffn_norm"),
+        ),
+        outside=outside("model.tok_embeddings", head="output"),
+    ),
+    "internlm3": Family(
+        everywhere(
+            separate(bias_if=If("qkv_bias"), biased="qkv", out_bias_if=If("bias")),
+            gated(bias=If("bias")),
+            TWO_NORMS,
+        )
+    ),
+    "apertus": Family(
+        everywhere(
+            HEAD_NORMS,
+            plain("mlp.up_proj", "mlp.down_proj", bias=MLP_BIAS),
+            xielu,
+            norms("attention_layernorm", "feedforward_layernorm"),
+        )
+    ),
     "qwen2": Family(everywhere(separate(bias="qkv"), gated(), TWO_NORMS), strict=True),
     "qwen3": Family(everywhere(HEAD_NORMS, gated(), TWO_NORMS), strict=True),
     "seed_oss": Family(
@@ -119,6 +144,20 @@ DENSE: Rows = {
         ),
         module="transformer.h",
         outside=TRANSFORMER,
+    ),
+    "bloom": Family(
+        everywhere(
+            fused("self_attention.query_key_value", "self_attention.dense", bias=True),
+            plain("mlp.dense_h_to_4h", "mlp.dense_4h_to_h", bias=True),
+            TWO_LAYER_NORMS,
+        ),
+        module="transformer.h",
+        outside=outside(
+            "transformer.word_embeddings",
+            "transformer.ln_f",
+            final_bias=True,
+            more=norms("transformer.word_embeddings_layernorm", bias=True),
+        ),
     ),
     "opt": Family(
         everywhere(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from deployc.facts.shapes import layers as on
+from deployc.facts.shapes import zamba
 from deployc.facts.shapes.attention import key_side, query_side, separate
 from deployc.facts.shapes.dense import ATTENTION, FOUR_NORMS, MLP_BIAS, TWO_NORMS
 from deployc.facts.shapes.experts import experts, gemma4_experts, nemotron_experts
@@ -29,6 +30,7 @@ FINAL_LAYERNORM = outside(final="model.final_layernorm")
 FEED_FORWARD = gated("feed_forward", bias=MLP_BIAS)
 LFM2_ATTENTION = separate(out="out_proj", norm_kind="head", norm_names=("q_layernorm", "k_layernorm"))
 LFM2 = ((short_conv, on.STATE), (LFM2_ATTENTION, on.ATTENTION), *everywhere(norms("operator_norm", "ffn_norm")))
+ONLY_MAMBA = on.other_than(on.ATTENTION)
 ALONE = on.other_than(on.ATTENTION, on.STATE, on.sparse)
 """Nemotron-H: layers that are a dense network."""
 FULL, SLIDING = on.gemma4_full, on.other_than(on.gemma4_full)
@@ -113,6 +115,16 @@ HYBRID: Rows = {
         ),
         module="backbone.layers",
         outside=outside("backbone.embeddings", "backbone.norm_f"),
+    ),
+    "zamba2": Family(
+        (
+            (norms("input_layernorm"), ONLY_MAMBA),
+            (mamba2("mamba", zamba.KEYS), ONLY_MAMBA),
+            (norms("mamba_decoder.input_layernorm"), on.ATTENTION),
+            (mamba2("mamba_decoder.mamba", zamba.KEYS), on.ATTENTION),
+            (zamba.joining, on.ATTENTION),
+        ),
+        outside=outside(final="model.final_layernorm", more=zamba.shared_blocks),
     ),
     "lfm2": Family(
         (*LFM2, *everywhere(gated("feed_forward", NUMBERED))),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from deployc.facts import faults
 from deployc.facts.shapes import audio, qwen_towers, towers
 from deployc.facts.shapes.part import Block, Part, Sizes, linear, norm
 
@@ -19,6 +20,11 @@ def inside(name: str) -> str:
 def beside(name: str) -> str:
     """Language model and tower lie in `model`, the output layer outside: "model.language_model.layers…"."""
     return f"model.language_model.{name.removeprefix('model.')}" if name.startswith("model.") else name
+
+
+def idefics3_text(name: str) -> str:
+    """As `beside`, in another module."""
+    return beside(name).replace("model.language_model.", "model.text_model.", 1)
 
 
 def same(name: str) -> str:
@@ -97,13 +103,47 @@ def llama4(sizes: Sizes) -> Iterator[Part]:
 
 
 def internvl(sizes: Sizes) -> Iterator[Part]:
-    """Pixels are shuffled by `downsample_ratio` (documented default 0.5) before."""
-    ratio = sizes.whole.get("downsample_ratio", 0.5)
-    steps = round(1 / ratio) if type(ratio) in (int, float) and 0 < ratio <= 1 else 1
-    wide = sizes.number("hidden_size", 1024) * steps**2
+    """Pixels are shuffled before."""
+    wide = _shuffled(sizes, sizes.number("hidden_size", 1024))
     yield from norm("multi_modal_projector.layer_norm", wide, bias=True)
     yield from linear("multi_modal_projector.linear_1", sizes.hidden, wide, bias=True)
     yield from linear("multi_modal_projector.linear_2", sizes.hidden, sizes.hidden, bias=True)
+
+
+def internvl_chat(sizes: Sizes) -> Iterator[Part]:
+    """InternVL's own code: a sequence of norm, linear layer, activation, linear layer."""
+    wide = _shuffled(sizes, sizes.number("hidden_size"))
+    yield from norm("mlp1.0", wide, bias=True)
+    yield from linear("mlp1.1", sizes.hidden, wide, bias=True)
+    yield from linear("mlp1.3", sizes.hidden, sizes.hidden, bias=True)
+
+
+def _shuffled(sizes: Sizes, hidden: int) -> int:
+    """Pixels are shuffled by `downsample_ratio` (documented default 0.5): so many more numbers each."""
+    ratio = sizes.whole.get("downsample_ratio", 0.5)
+    if type(ratio) not in (int, float) or not 0.01 < ratio <= 1:
+        raise faults.bad_dimension("downsample_ratio", f"a ratio is expected, not {ratio!r:.60}.")
+    return hidden * int(1 / ratio) ** 2
+
+
+def aya_vision(sizes: Sizes) -> Iterator[Part]:
+    """A gated network; half of its rows are the gate. Documented default of AyaVisionConfig: downsample_factor 2."""
+    wide = sizes.number("hidden_size") * _of(sizes, "downsample_factor", 2) ** 2
+    inner = _of(sizes, "alignment_intermediate_size", sizes.hidden)
+    yield from norm("multi_modal_projector.layernorm", wide, bias=True)
+    yield from linear("multi_modal_projector.linear_1", inner, wide, bias=True)
+    yield from linear("multi_modal_projector.linear_2", sizes.hidden, inner // 2, bias=True)
+
+
+def idefics3(sizes: Sizes) -> Iterator[Part]:
+    """Documented default of Idefics3Config: scale_factor 2."""
+    wide = sizes.number("hidden_size") * _of(sizes, "scale_factor", 2) ** 2
+    yield from linear("model.connector.modality_projection.proj", sizes.hidden, wide)
+
+
+def voxtral(sizes: Sizes) -> Iterator[Part]:
+    yield from linear("multi_modal_projector.linear_1", sizes.hidden, sizes.number("intermediate_size"))
+    yield from linear("multi_modal_projector.linear_2", sizes.hidden, sizes.hidden)
 
 
 def gemma4_vision(sizes: Sizes) -> Iterator[Part]:
@@ -141,6 +181,12 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "gemma4": Wrapper(beside, _GEMMA4),
     "llama4": Wrapper(inside, _vision(llama4, "vision_model.", towers.llama4)),
     "internvl": Wrapper(inside, _vision(internvl, block=towers.internvl)),
+    "internvl_chat": Wrapper(inside, _vision(internvl_chat, "vision_model.", towers.intern_vit)),
+    "llava_onevision": Wrapper(inside, _vision(llava_next)),
+    "aya_vision": Wrapper(inside, _vision(aya_vision)),
+    "idefics3": Wrapper(idefics3_text, _vision(idefics3, "model.vision_model.", towers.idefics3)),
+    "smolvlm": Wrapper(idefics3_text, _vision(idefics3, "model.vision_model.", towers.idefics3)),
+    "voxtral": Wrapper(inside, (Tower("audio_config", "audio_tower.", audio.whisper, voxtral),)),
     "qwen2_vl": Wrapper(same, _qwen(qwen_towers.qwen2_vl, "visual.")),
     "qwen2_5_vl": Wrapper(same, _qwen(qwen_towers.qwen2_5_vl, "visual.")),
     "qwen3_vl": Wrapper(beside, _qwen(_QWEN3)),

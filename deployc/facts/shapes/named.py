@@ -1,4 +1,4 @@
-"""Blocks that one old family alone has: Falcon's two kinds, OPT's embedding, learned positions."""
+"""Blocks that one family alone has: Falcon's two kinds, OPT's embedding, learned positions, Apertus' activation."""
 
 from __future__ import annotations
 
@@ -65,3 +65,9 @@ def opt_outside(sizes: Sizes) -> Iterator[Part]:
         yield from linear("model.decoder.project_out", width, hidden)
     if not sizes.arch.tie_word_embeddings:
         yield from linear("lm_head", sizes.arch.vocab_size, width)
+
+
+def xielu(_: Sizes) -> Iterator[Part]:
+    """Apertus' activation function has learned numbers."""
+    for name, shape in (("alpha_n", (1,)), ("alpha_p", (1,)), ("beta", ()), ("eps", ())):
+        yield Part(f"mlp.act_fn.{name}", shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deployc.facts.shapes.attention import latent, separate
+from deployc.facts.shapes.attention import indexer, latent, separate
 from deployc.facts.shapes.dense import (
     AFTER_NORMS,
     ATTENTION,
@@ -36,6 +36,15 @@ def _appended(*blocks: Block) -> Prediction:
     )
 
 
+def _deepseek(*attention: Block) -> Family:
+    """The router chooses with a correction; whole layers predict further tokens."""
+    sparse = (corrected(), SHARED_EXPERTS)
+    return Family(
+        (*everywhere(*attention, TWO_NORMS), *mixture(gated(), *sparse)),
+        prediction=_appended(*attention, TWO_NORMS, *sparse),
+    )
+
+
 SPARSE: Rows = {
     "mixtral": Family(everywhere(separate(), MIXTRAL, TWO_NORMS), strict=True),
     "qwen2_moe": Family(
@@ -54,25 +63,15 @@ SPARSE: Rows = {
             *mixture(gated(bias=MLP_BIAS), experts(), SHARED_EXPERTS),
         )
     ),
-    "deepseek_v3": Family(
-        (*everywhere(latent, TWO_NORMS), *mixture(gated(), corrected(), SHARED_EXPERTS)),
-        prediction=_appended(latent, TWO_NORMS, corrected(), SHARED_EXPERTS),
+    "deepseek_v3": _deepseek(latent),
+    "kimi_k2": _deepseek(latent),
+    "deepseek_v32": _deepseek(latent, indexer),
+    "glm_moe_dsa": _deepseek(latent, indexer),
+    "glm4_moe_lite": _deepseek(latent),
+    "glm4_moe": _deepseek(
+        separate(bias_if=BIASED, biased="qkv", norm_kind="head", norm_if=If("use_qk_norm"))
     ),
-    "glm4_moe": Family(
-        (
-            *everywhere(separate(bias_if=BIASED, biased="qkv", norm_kind="head", norm_if=If("use_qk_norm")), TWO_NORMS),
-            *mixture(gated(), corrected(), SHARED_EXPERTS),
-        ),
-        prediction=_appended(
-            separate(bias_if=BIASED, biased="qkv", norm_kind="head", norm_if=If("use_qk_norm")),
-            TWO_NORMS,
-            corrected(),
-            SHARED_EXPERTS,
-        ),
-    ),
-    "dots1": Family(
-        (*everywhere(HEAD_NORMS, TWO_NORMS), *mixture(gated(), corrected(), SHARED_EXPERTS))
-    ),
+    "dots1": Family((*everywhere(HEAD_NORMS, TWO_NORMS), *mixture(gated(), corrected(), SHARED_EXPERTS))),
     "gpt_oss": Family(
         everywhere(
             separate(bias_if=If("attention_bias", True), sinks=True),
@@ -126,4 +125,3 @@ SPARSE: Rows = {
         )
     ),
 }  # fmt: skip
-SPARSE = {**SPARSE, "kimi_k2": SPARSE["deepseek_v3"]}

@@ -184,6 +184,35 @@ def clippable(name: str, rows: int, columns: int, clipped: bool) -> Iterator[Par
             yield Part(f"{name}.{bound}", ())
 
 
+def intern_vit(sizes: Sizes) -> Iterator[Part]:
+    """InternViT as InternVL's own code writes it (vllm/model_executor/models/intern_vit.py)."""
+    hidden, inner, patch = sizes.number("hidden_size"), sizes.number("intermediate_size"), side(sizes, "patch_size")
+    layer_norm = sizes.config.get("norm_type") == "layer_norm"
+
+    def layer() -> Iterator[Part]:
+        yield from linear("attn.qkv", 3 * hidden, hidden, sizes.flag("qkv_bias", default=False))
+        yield from linear("attn.proj", hidden, hidden, bias=True)
+        if sizes.flag("qk_normalization", default=True):
+            yield from norm("attn.q_norm", hidden)
+            yield from norm("attn.k_norm", hidden)
+        yield from linear("mlp.fc1", inner, hidden, bias=True)
+        yield from linear("mlp.fc2", hidden, inner, bias=True)
+        yield from norm("norm1", hidden, layer_norm)
+        yield from norm("norm2", hidden, layer_norm)
+        yield Part("ls1", (hidden,))
+        yield Part("ls2", (hidden,))
+
+    yield Part("embeddings.class_embedding", (1, 1, hidden))
+    yield from _patch("embeddings.patch_embedding", hidden, patch)
+    yield Part("embeddings.position_embedding", (1, (side(sizes, "image_size") // patch) ** 2 + 1, hidden))
+    yield from _layers("encoder.layers", sizes.number("num_hidden_layers"), layer())
+
+
+def idefics3(sizes: Sizes) -> Iterator[Part]:
+    """SigLIP without a head, with the defaults of Idefics3VisionConfig."""
+    yield from siglip(Sizes({**sizes.config, "vision_use_head": False}, sizes.arch, sizes.whole))
+
+
 VISION: Mapping[str, tuple[str, Block]] = {
     "clip_vision_model": ("vision_model.", clip),
     "siglip_vision_model": ("vision_model.", siglip),
