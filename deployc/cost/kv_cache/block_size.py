@@ -63,13 +63,18 @@ def _holds(rule: BlockRule, facts: Facts, choices: Choices) -> bool:
 def _beside_states(facts: Facts, choices: Choices, token: int, state: int, base: int) -> int:
     """The smallest block whose page holds the state: HybridAttentionMambaModelConfig (up to 0.19),
     _align_hybrid_block_size of vllm/platforms/interface.py (from 0.20)."""
-    kv, config = facts.calibration.memory.kv, facts.model.config
+    kv = facts.calibration.memory.kv
     latent = any(cache.kind == "mla" for cache in facts.model.architecture.caches)
     unit = max(base, kv.latent_state_tokens) if latent else base
     if keeps_every_state(facts, choices):
-        unit = lcm(unit, config.get("mamba_chunk_size") or config.get("chunk_size") or MAMBA_CHUNK)
+        unit = lcm(unit, _chunk(facts))
     elif choices.enable_prefix_caching.value:
         exported = [checkpoint(facts, c.name) for c in facts.model.architecture.caches if c.kind == "state"]
         if all(exported):
             unit = lcm(unit, *(one.tokens for one in exported if one))
     return unit * -(-state // (unit * token))
+
+
+def _chunk(facts: Facts) -> int:
+    config = facts.model.config.get("text_config") or facts.model.config
+    return int(config.get("mamba_chunk_size") or config.get("chunk_size") or MAMBA_CHUNK)
