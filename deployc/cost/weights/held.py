@@ -180,18 +180,24 @@ def _zeros(elements: int, group: TensorGroup, engine: Engine) -> float:
 
 
 def _mxfp4(group: TensorGroup, name: Name, engine: Engine) -> int:
-    """Stacked experts [experts, outputs, inputs / 32, (16)]: Triton (9.0) pads the intermediate size of a rank to 64,
-    Marlin (below) to 128 and the hidden size to 256, FlashInfer (10.0 on) both to 256."""
-    arch, up = engine.architecture, name.module == "gate_up_proj"
-    inner, hidden = arch.moe_intermediate_size or arch.intermediate_size, arch.hidden_size
-    ranks = engine.ranks
-    part = inner if ranks.whole_experts else -(-inner // ranks.experts)
-    count = -(-group.shape[0] // ranks.experts) if ranks.whole_experts else group.shape[0]
+    """Stacked experts [experts, outputs, inputs / 32, (16)].
+
+    Marlin (below 9.0) pads the intermediate size of a rank to 128 and the hidden size to 256, FlashInfer (10.0 on) both
+    to 256, Triton (9.0) the former to 64; its layout then pads inputs to 256, and outputs of the scales
+    (triton_kernels, HopperMXScaleLayout; inputs of the values: inferred from gpt-oss-20b on H100, 13.47 GiB logged).
+    """
+    arch, up, ranks = engine.architecture, name.module == "gate_up_proj", engine.ranks
+    whole = ranks.whole_experts
+    count = -(-group.shape[0] // ranks.experts) if whole else group.shape[0]
+    part = (arch.moe_intermediate_size or arch.intermediate_size) // (1 if whole else ranks.experts)
+    if engine.machete:
+        part = _up(part, 64)
+        outputs, inputs = (2 * part, arch.hidden_size) if up else (arch.hidden_size, part)
+        values, scales = outputs * _up(inputs, 256) // 2, _up(outputs, 256) * _up(inputs // 32, 2)
+        return count * (values if name.parameter == "blocks" else scales)
     newer = engine.capability is not None and engine.capability > MACHETE
-    part = _up(part, 64 if engine.machete else 256 if newer else 128)
-    hidden = hidden if engine.machete else _up(hidden, 256)
-    values = count * (2 * part * hidden if up else hidden * part)
-    return values // 2 if name.parameter == "blocks" else values // 32
+    elements = count * (2 if up else 1) * _up(part, 256 if newer else 128) * _up(arch.hidden_size, 256)
+    return elements // (2 if name.parameter == "blocks" else 32)
 
 
 def _up(value: int, multiple: int) -> int:

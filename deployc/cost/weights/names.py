@@ -75,6 +75,9 @@ def read(pattern: str) -> Name:
         end = parts.index("quant_state")
     while end > 1 and parts[end - 1] in PARAMETERS:
         end -= 1
+    if parts[end - 1] == "linear" and parts[end - 2] in (*COLUMN, *ROW):  # a layer wrapped to be clipped
+        parts.pop(end - 1)
+        end -= 1
     module, parameter = parts[end - 1], ".".join(parts[end:]) or parts[-1]
     if end == len(parts):
         module, parameter = _split_joint(module)

@@ -86,7 +86,7 @@ def _anything(_: str) -> bool:
 
 def _left(said: Mapping[str, Any], match: Callable[[str], Match], *keys: str) -> list[Rule]:
     """What the first of these keys leaves at 16 bit."""
-    entries = next((said[key] for key in keys if said.get(key)), [])
+    entries: Any = next((said[key] for key in keys if said.get(key)), [])
     if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
         raise faults.unsupported(f"quantization_config.{keys[0]}", f"a list of names is expected, not {entries!r:.60}.")
     return [Rule(match(entry), None) for entry in entries]
@@ -141,22 +141,23 @@ def _gptq_scheme(said: Mapping[str, Any]) -> Scheme:
 def _awq(said: Mapping[str, Any]) -> Recipe:
     if str(said.get("version", "gemm")).lower() != "gemm":
         raise faults.unsupported("quantization_config.version", f"{said['version']!r:.40}: the engine loads gemm only.")
-    bits = _number(said, "bits" if "bits" in said else "w_bit", None, (4, 8))
-    group = _number(said, "group_size" if "group_size" in said else "q_group_size", 128)
-    scheme = Scheme("awq", bits, group=max(group, 0), symmetric=not said.get("zero_point", True))
-    return _recipe(said, [*_left(said, _substring, "modules_to_not_convert"), LM_HEAD, Rule(_anything, scheme)],
-                   towers=False)  # fmt: skip
+    left = _left(said, _substring, "modules_to_not_convert")
+    return _recipe(said, [*left, LM_HEAD, Rule(_anything, _awq_scheme(said))], towers=False)
+
+
+def _awq_scheme(said: Mapping[str, Any]) -> Scheme:
+    bits = _number(said, "w_bit" if "w_bit" in said else "bits", None, (4, 8))
+    group = _number(said, "q_group_size" if "q_group_size" in said else "group_size", 128)
+    zeros = said.get("zero_point", not said.get("sym", False))
+    return Scheme("awq", bits, group=max(group, 0), symmetric=not zeros)
 
 
 def _auto_round(said: Mapping[str, Any]) -> Recipe:
     """`extra_config`: other bits for single modules; 16 and more are left as they are."""
     packing = str(said.get("packing_format", "auto_round:auto_gptq"))
-    make = _gptq_scheme if "gptq" in packing else None
-    if "awq" in packing:
-        make = lambda of: Scheme("awq", _number(of, "bits", 4, (4, 8)), group=max(_number(of, "group_size", 128), 0),  # noqa: E731
-                                 symmetric=bool(of.get("sym", True)))  # fmt: skip
-    if make is None:
+    if "gptq" not in packing and "awq" not in packing:
         raise faults.unsupported("quantization_config.packing_format", f"{packing!r:.40} is not known here.")
+    make = _awq_scheme if "awq" in packing else _gptq_scheme
     rules = []
     for name, change in (said.get("extra_config") or {}).items():
         other = {**said, **change}
@@ -192,7 +193,7 @@ def _bitsandbytes(said: Mapping[str, Any]) -> Recipe:
     return _recipe(said, [*left, Rule(_anything, Scheme("bitsandbytes-4bit", 4, group=block, double=double))])
 
 
-def _mxfp4(said: Mapping[str, Any]) -> Recipe:
+def _mxfp4(_: Mapping[str, Any]) -> Recipe:
     """gpt-oss: stacked experts only."""
     return Recipe((Rule(_anything, Scheme("mxfp4", 4, group=32)),), numbered=False, experts_only=True)
 
