@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_models import CONFIG, JSON, model_files, put, safetensors, tensors_of
 
-from deployc.facts.architecture import FAMILIES, architecture
+from deployc.facts.architecture import FAMILIES, WHOLES, architecture
+from deployc.facts.architecture.classes import defaults
+from deployc.facts.architecture.keys import ALSO
+from deployc.facts.architecture.read import CHANGES
 from deployc.facts.faults import Fault
 from deployc.facts.folder import Folder
 from deployc.facts.model import from_config, model_facts
@@ -105,24 +109,30 @@ def test_no_dimension_is_assumed(key: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "code", "key"),
     [
-        ({"model_type": "gemma3"}, "DC208", "model_type"),
-        ({"model_type": "deepseek_v3", "kv_lora_rank": 512}, "DC209", "kv_lora_rank"),
-        ({"model_type": "qwen2_5_vl", "vision_config": {"depth": 32}}, "DC209", "vision_config"),
-        ({"model_type": "mistral3", "text_config": {"hidden_size": 64}}, "DC209", "text_config"),
+        ({"model_type": "rwkv"}, "DC208", "model_type"),
+        ({"kv_lora_rank": 512}, "DC209", "kv_lora_rank"),
+        ({"vision_config": {"depth": 32}}, "DC209", "vision_config"),
+        ({"text_config": {"hidden_size": 64}}, "DC209", "text_config"),
+        ({"num_kv_shared_layers": 1}, "DC209", "num_kv_shared_layers"),
+        ({"attention_chunk_size": 64}, "DC209", "attention_chunk_size"),
+        ({"use_cla": True}, "DC209", "use_cla"),
         ({"architectures": ["Qwen2ForSequenceClassification"]}, "DC209", "architectures"),
-        ({"use_sliding_window": True, "sliding_window": 128}, "DC209", "sliding_window"),
+        ({"use_sliding_window": True, "max_window_layers": 1}, "DC209", "max_window_layers"),
+        ({"layer_types": ["full_attention"]}, "DC210", "layer_types"),
+        ({"layer_types": ["full_attention", 1]}, "DC210", "layer_types"),
+        ({"layer_types": ["full_attention", "cross_attention"]}, "DC209", "layer_types"),
         ({"layer_types": ["full_attention", "sliding_attention"]}, "DC209", "layer_types"),
         ({"layer_types": ["linear_attention", "full_attention"]}, "DC209", "layer_types"),
         ({"num_experts": 8}, "DC209", "num_experts"),
         ({"mamba_d_state": 16}, "DC209", "mamba_d_state"),
-        ({"rope_parameters": {"full_attention": {"rope_theta": 1.0}}}, "DC209", "rope_parameters"),
+        ({"rope_parameters": {"local": {"rope_theta": 1.0}}}, "DC209", "rope_parameters"),
         ({"rope_scaling": "yarn"}, "DC210", "rope_scaling"),
         ({"num_key_value_heads": 3}, "DC210", "num_key_value_heads"),
         ({"hidden_size": 66}, "DC210", "head_dim"),
         ({"tie_word_embeddings": "no"}, "DC210", "tie_word_embeddings"),
         ({"torch_dtype": "int8"}, "DC210", "dtype"),
         ({"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}, "DC210", "head_dim"),
-        ({"model_type": "mistral", "architectures": ["MistralForCausalLM"], "sliding_window": 128}, "DC209",
+        ({"model_type": "mistral", "architectures": ["MistralForCausalLM"], "sliding_window": "all"}, "DC210",
          "sliding_window"),
         ({"model_type": "smollm3", "architectures": ["SmolLM3ForCausalLM"], "tie_word_embeddings": None}, "DC210",
          "tie_word_embeddings"),
@@ -137,12 +147,46 @@ def test_what_is_not_known_is_refused_by_its_key(change: dict[str, Any], code: s
     assert f"`{key}`" in fault.value.diagnostic.detail
 
 
-def test_an_absent_window_of_mistral_is_its_class_default() -> None:
-    mistral = config("mistral", 64, 96, 2, 4, 2, 320)
-    with pytest.raises(Fault, match=r"4096 tokens.*absent"):
-        architecture(mistral)
-    assert architecture(mistral | {"max_position_embeddings": 4096})  # a window that never closes
-    assert architecture(mistral | {"sliding_window": None})
+NESTED = {
+    "model_type": "gemma3", "architectures": ["Gemma3ForConditionalGeneration"], "dtype": "bfloat16",
+    "text_config": {"model_type": "gemma3_text"}, "vision_config": {"model_type": "siglip_vision_model"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "key"),
+    [
+        ({"text_config": None}, "DC210", "text_config"),
+        ({"text_config": 3}, "DC210", "text_config"),
+        ({"text_config": {"model_type": "rwkv"}}, "DC208", "text_config.model_type"),
+        ({"text_config": {"model_type": ["gemma3_text"]}}, "DC210", "text_config.model_type"),
+        ({"text_config": {"num_hidden_layers": 0}}, "DC210", "text_config.num_hidden_layers"),
+        ({"text_config": {"head_dim": "256"}}, "DC210", "text_config.head_dim"),
+        ({"text_config": {"kv_lora_rank": 512}}, "DC209", "text_config.kv_lora_rank"),
+        ({"text_config": {"layer_types": ["linear_attention"] * 26}}, "DC209", "text_config.layer_types"),
+        ({"text_config": {"sliding_window_pattern": 0}}, "DC210", "text_config.sliding_window_pattern"),
+        ({"vision_config": [1]}, "DC210", "vision_config"),
+        ({"vision_config": {"depth": -1}}, "DC210", "vision_config.depth"),
+        ({"vision_config": {"image_size": "large"}}, "DC210", "vision_config.image_size"),
+        ({"mm_tokens_per_image": 1.5}, "DC210", "mm_tokens_per_image"),
+        ({"architectures": ["Gemma3ForCausalLM"]}, "DC209", "architectures"),
+    ],
+)  # fmt: skip
+def test_what_is_not_known_in_a_nested_object_is_refused_by_its_dotted_key(
+    change: dict[str, Any], code: str, key: str
+) -> None:
+    assert architecture(NESTED).layers == 26  # what Gemma3TextConfig documents
+    with pytest.raises(Fault) as fault:
+        architecture(NESTED | change)
+    assert fault.value.diagnostic.code == code
+    assert f"`{key}`" in fault.value.diagnostic.detail
+    assert f"--assume {key}=" in fault.value.diagnostic.fix
+
+
+def test_of_a_rope_for_each_kind_of_layer_that_of_full_attention_counts() -> None:
+    both = {"full_attention": {"rope_type": "linear", "factor": 8.0}, "sliding_attention": {"rope_type": "default"}}
+    arch = architecture(NESTED | {"text_config": {"rope_parameters": both}})
+    assert arch.rope == {"rope_type": "linear", "factor": 8.0}
 
 
 KEYS = [*CONFIG, "dtype", "head_dim", "attention_bias", "mlp_bias", "qkv_bias", "layer_types", "rope_scaling",
@@ -154,6 +198,15 @@ BASES = [
     config("qwen2_moe", 64, 96, 2, 4, 2, 320, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16,
            shared_expert_intermediate_size=32),
 ]  # fmt: skip
+EVERY_KEY = sorted(
+    {*KEYS, *ALSO, *CHANGES, *(name for names in ALSO.values() for name in names), "vision_config", "audio_config",
+     "per_layer_config", "index_head_dim", "index_topk_pattern", "no_rope_layers", "moe_layers", "mlp_layer_types",
+     "hybrid_override_pattern", "layers_block_type", "attn_layer_indices", "full_attn_idxs", "conv_L_cache",
+     "mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_conv", "mamba_expand", "mamba_ssm_cache_dtype",
+     "mamba_ssm_dtype", "sliding_window_pattern", "full_attention_interval", "expert_layer_period",
+     "first_k_dense_replace", "image_grid_pinpoints", "spatial_merge_size", "llm_config", "model_max_length"}
+)  # fmt: skip
+VALUES = JSON | st.integers(1, 64) | st.sampled_from(["sliding_attention", "MM*-E", "mamba", "qwen3_vl_text", "llama"])
 
 
 @given(st.sampled_from(BASES), st.dictionaries(st.sampled_from(KEYS), JSON, min_size=1, max_size=3))
@@ -166,6 +219,40 @@ def test_an_odd_config_is_a_fault_or_an_architecture_and_never_a_traceback(
     except Fault as fault:
         assert fault.diagnostic.code in ("DC208", "DC209", "DC210")
         assert fault.diagnostic.fix
+
+
+@given(
+    st.sampled_from(sorted({*FAMILIES, *WHOLES})),
+    st.dictionaries(st.sampled_from(EVERY_KEY), VALUES, max_size=4),
+    st.dictionaries(st.sampled_from(EVERY_KEY), VALUES, max_size=4),
+)
+def test_any_config_of_any_family_is_a_fault_or_an_architecture(
+    model_type: str, change: dict[str, Any], inner: dict[str, Any]
+) -> None:
+    """Starts from what the family's class documents, so that the reading goes deep before it meets what is odd."""
+    whole = WHOLES.get(model_type)
+    text = dict(defaults(whole.text if whole else model_type))
+    changed = {"model_type": model_type, "architectures": [(whole or FAMILIES[model_type]).name], "dtype": "bfloat16"}
+    if whole:
+        part = {"text_config": text | inner, "llm_config": text | inner, "vision_config": inner, "audio_config": inner}
+        changed |= part | change
+    else:
+        changed |= text | inner | change
+    try:
+        arch = architecture(changed)
+    except Fault as fault:
+        assert fault.diagnostic.code in ("DC208", "DC209", "DC210")
+        assert "--assume" in fault.diagnostic.fix
+    else:
+        numbers = [n for cache in arch.caches for n in cache.layers]
+        assert all(0 <= n < arch.layers for n in numbers)
+        assert all(list(cache.layers) == sorted(set(cache.layers)) for cache in arch.caches)
+
+
+@given(st.dictionaries(st.text(max_size=4) | st.sampled_from(EVERY_KEY), JSON, max_size=6))
+def test_any_object_is_a_fault_or_an_architecture(anything: dict[str, Any]) -> None:
+    with contextlib.suppress(Fault):
+        assert architecture(anything).layers > 0
 
 
 def test_shapes_of_a_quantized_checkpoint_cannot_be_derived() -> None:

@@ -42,7 +42,7 @@ def classes() -> dict[str, Any]:
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     found: dict[str, Any] = {}
-    wanted = {*FAMILIES, *(family.like for family in FAMILIES.values() if family.like)}
+    wanted = {*FAMILIES, *WHOLES, *(family.like for family in FAMILIES.values() if family.like)}
     for model_type, whole in WHOLES.items():
         wanted |= {whole.vision, whole.audio}
         if model_type in CONFIG_MAPPING:

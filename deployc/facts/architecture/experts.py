@@ -97,8 +97,8 @@ def named(key: str) -> Callable[[Keys, int], int]:
 
 
 def counted(key: str) -> Callable[[Keys, int], int]:
-    """`key` counts shared experts that are as wide as a routed one; a list counts them for each layer."""
-    return lambda keys, size: size * (keys.largest(key) if isinstance(keys.get(key), list) else keys.option(key))
+    """`key` counts shared experts that are as wide as a routed one."""
+    return lambda keys, size: size * keys.option(key)
 
 
 def nemotron_shared(keys: Keys, _size: int) -> int:
@@ -106,25 +106,36 @@ def nemotron_shared(keys: Keys, _size: int) -> int:
     return keys.option("n_shared_experts", 1) * keys.option("moe_shared_expert_intermediate_size")
 
 
+def hunyuan(keys: Keys) -> int:
+    """`moe_intermediate_size`, for each layer or one for all; absent it is `intermediate_size` (hunyuan_v1.py)."""
+    return keys.largest("moe_intermediate_size" if keys.given("moe_intermediate_size") else "intermediate_size")
+
+
+def hunyuan_shared(keys: Keys, _size: int) -> int:
+    """`num_shared_expert` of `intermediate_size`; a list counts them for each layer (hunyuan_v1.py, 0.25.1)."""
+    counts = keys.get("num_shared_expert")
+    return keys.size("intermediate_size") * (keys.largest("num_shared_expert") if counts else 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Moe:
-    """Under which keys a family has its experts."""
+    """Under which keys a family has its experts; their number and those of a token have names of their own (ALSO)."""
 
-    count: str = "num_experts"
-    chosen: str = "num_experts_per_tok"
     size: str = "moe_intermediate_size"
     layers: Callable[[Keys, int], Iterable[int]] = all_layers
     shared: Callable[[Keys, int], int] = no_shared
     optional: bool = False  # a dense model has the same model_type: no experts, or one
+    wide: Callable[[Keys], int] | None = None  # in place of `size`, where that is not one key
 
     def read(self, keys: Keys, layers: int) -> Experts:
         """Raises Fault DC210."""
-        if self.optional and keys.get(self.count) in (None, 0, 1):
+        if self.optional and keys.get("num_experts") in (None, 0, 1):
             return NONE
         having = tuple(sorted({layer for layer in self.layers(keys, layers) if 0 <= layer < layers}))
         if self.optional and not having:
             return NONE
-        count, per_token, size = (keys.largest(key) for key in (self.count, self.chosen, self.size))
-        if per_token > count:
-            raise faults.bad_dimension(keys.shown(self.chosen), f"{per_token} of {count} experts a token.")
-        return Experts(count, per_token, size, self.shared(keys, size), having)
+        count, chosen = keys.largest("num_experts"), keys.largest("num_experts_per_tok")
+        if chosen > count:
+            raise faults.bad_dimension(keys.shown("num_experts_per_tok"), f"{chosen} of {count} experts a token.")
+        size = self.wide(keys) if self.wide else keys.size(self.size)
+        return Experts(count, chosen, size, self.shared(keys, size), having)

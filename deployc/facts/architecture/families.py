@@ -69,34 +69,13 @@ LLAMA_LIKE: Mapping[str, Family] = {
 """Keys named as in Llama; most keep K and V of every token in every layer."""
 
 OLDER: Mapping[str, Family] = {
-    "gpt2": Family(
-        "GPT2LMHeadModel",
-        width=widths.four_times,
-        names={"hidden_size": "n_embd", "num_hidden_layers": "n_layer", "num_attention_heads": "n_head",
-               "max_position_embeddings": "n_positions", "intermediate_size": "n_inner"},
-    ),
-    "gpt_bigcode": Family(
-        "GPTBigCodeForCausalLM",
-        heads=heads.falcon,
-        width=widths.four_times,
-        names={"hidden_size": "n_embd", "num_hidden_layers": "n_layer", "num_attention_heads": "n_head",
-               "max_position_embeddings": "n_positions", "intermediate_size": "n_inner"},
-    ),
+    "gpt2": Family("GPT2LMHeadModel", width=widths.four_times),
+    "gpt_bigcode": Family("GPTBigCodeForCausalLM", heads=heads.falcon, width=widths.four_times),
     "gpt_neox": Family("GPTNeoXForCausalLM"),
-    "opt": Family("OPTForCausalLM", names={"intermediate_size": "ffn_dim"}),
-    "bloom": Family(
-        "BloomForCausalLM",
-        width=widths.four_times,
-        names={"num_hidden_layers": "n_layer", "num_attention_heads": "n_head",
-               "max_position_embeddings": "seq_length"},
-    ),
-    "falcon": Family(
-        "FalconForCausalLM",
-        heads=heads.falcon,
-        width=widths.four_times,
-        names={"num_key_value_heads": "num_kv_heads", "intermediate_size": "ffn_hidden_size"},
-    ),
-}  # fmt: skip
+    "opt": Family("OPTForCausalLM"),
+    "bloom": Family("BloomForCausalLM", width=widths.four_times),
+    "falcon": Family("FalconForCausalLM", heads=heads.falcon, width=widths.four_times),
+}
 """Keys named in their own ways."""
 
 WINDOWED: Mapping[str, Family] = {
@@ -109,9 +88,9 @@ WINDOWED: Mapping[str, Family] = {
         "Gemma4ForCausalLM",
         layers.gemma4,
         heads.gemma4,
-        Moe(chosen="top_k_experts", optional=True),
+        Moe(optional=True),
         width=widths.gemma4,
-        knows=("num_kv_shared_layers", "global_head_dim", "num_global_key_value_heads"),
+        knows=("num_kv_shared_layers", "global_head_dim", "num_global_key_value_heads", "per_layer_config"),
     ),
     "cohere2": Family("Cohere2ForCausalLM", layers.every(4, "sliding_window_pattern")),
     "olmo3": Family("Olmo3ForCausalLM", layers.every(4)),
@@ -120,9 +99,9 @@ WINDOWED: Mapping[str, Family] = {
 """Dense, with layers that look at a window beside those that look at everything."""
 
 _SHARED = experts.counted("n_shared_experts")
-_DEEPSEEK = Moe("n_routed_experts", layers=experts.after_first, shared=_SHARED)
+_DEEPSEEK = Moe(layers=experts.after_first, shared=_SHARED)
 _QWEN = Moe(layers=experts.sparse_steps, shared=experts.named("shared_expert_intermediate_size"))
-_MIXTRAL = Moe("num_local_experts", size="intermediate_size")
+_MIXTRAL = Moe("intermediate_size")
 
 SPARSE: Mapping[str, Family] = {
     "mixtral": Family("MixtralForCausalLM", layers.listed, moe=_MIXTRAL),
@@ -131,10 +110,10 @@ SPARSE: Mapping[str, Family] = {
     "granitemoe": Family("GraniteMoeForCausalLM", moe=_MIXTRAL),
     "granitemoeshared": Family(
         "GraniteMoeSharedForCausalLM",
-        moe=Moe("num_local_experts", size="intermediate_size", shared=experts.named("shared_intermediate_size")),
+        moe=Moe("intermediate_size", shared=experts.named("shared_intermediate_size")),
     ),
     "gpt_oss": Family("GptOssForCausalLM", layers.alternating, moe=_MIXTRAL),
-    "olmoe": Family("OlmoeForCausalLM", moe=Moe(size="intermediate_size")),
+    "olmoe": Family("OlmoeForCausalLM", moe=Moe("intermediate_size")),
     "qwen2_moe": Family("Qwen2MoeForCausalLM", layers.switched, moe=_QWEN),
     "qwen3_moe": Family("Qwen3MoeForCausalLM", layers.ignoring, moe=Moe(layers=experts.sparse_steps)),
     "qwen3_vl_moe_text": Family("Qwen3MoeForCausalLM", layers.ignoring, moe=Moe(layers=experts.sparse_steps)),
@@ -143,19 +122,17 @@ SPARSE: Mapping[str, Family] = {
     "llama4_text": Family(
         "Llama4ForCausalLM",
         layers.llama4,
-        moe=Moe(
-            "num_local_experts", size="intermediate_size", layers=experts.interleaved, shared=experts.one
-        ),
+        moe=Moe("intermediate_size", layers=experts.interleaved, shared=experts.one),
         width=widths.llama4,
         knows=("attention_chunk_size",),
     ),
     "ernie4_5_moe": Family(
         "Ernie4_5_MoeForCausalLM",
-        moe=Moe("moe_num_experts", "moe_k", layers=experts.ernie, shared=experts.counted("moe_num_shared_experts")),
+        moe=Moe(layers=experts.ernie, shared=experts.counted("moe_num_shared_experts")),
     ),
     "hunyuan_v1_moe": Family(
         "HunYuanMoEV1ForCausalLM",
-        moe=Moe(chosen="moe_topk", shared=experts.counted("num_shared_expert")),
+        moe=Moe(wide=experts.hunyuan, shared=experts.hunyuan_shared),
     ),
     "deepseek_v2": Family("DeepseekV2ForCausalLM", latent.latent, heads.latent, _DEEPSEEK, knows=MLA),
     "deepseek_v3": Family("DeepseekV3ForCausalLM", latent.latent, heads.latent, _DEEPSEEK, knows=MLA),
@@ -167,14 +144,14 @@ SPARSE: Mapping[str, Family] = {
         "Glm4MoeLiteForCausalLM",
         latent.latent,
         heads.latent,
-        Moe("n_routed_experts", layers=experts.listed_or_after_first, shared=_SHARED),
+        Moe(layers=experts.listed_or_after_first, shared=_SHARED),
         knows=MLA,
     ),
     "glm_moe_dsa": Family(
         "GlmMoeDsaForCausalLM",
         latent.indexed,
         heads.latent,
-        Moe("n_routed_experts", layers=experts.listed_or_after_first, shared=_SHARED),
+        Moe(layers=experts.listed_or_after_first, shared=_SHARED),
         knows=(*MLA, "index_topk"),
     ),
 }  # fmt: skip
@@ -200,8 +177,7 @@ HYBRID: Mapping[str, Family] = {
     "granitemoehybrid": Family(
         "GraniteMoeHybridForCausalLM",
         states.granite_hybrid,
-        moe=Moe("num_local_experts", size="intermediate_size", shared=experts.named("shared_intermediate_size"),
-                optional=True),
+        moe=Moe("intermediate_size", shared=experts.named("shared_intermediate_size"), optional=True),
         width=widths.granite_hybrid,
         knows=MAMBA,
     ),
@@ -210,13 +186,13 @@ HYBRID: Mapping[str, Family] = {
     "jamba": Family(
         "JambaForCausalLM",
         states.jamba,
-        moe=Moe(size="intermediate_size", layers=experts.jamba, optional=True),
+        moe=Moe("intermediate_size", layers=experts.jamba, optional=True),
         knows=(*MAMBA, "attn_layer_period"),
     ),
     "nemotron_h": Family(
         "NemotronHForCausalLM",
         states.nemotron_h,
-        moe=Moe("n_routed_experts", layers=experts.nemotron, shared=experts.nemotron_shared, optional=True),
+        moe=Moe(layers=experts.nemotron, shared=experts.nemotron_shared, optional=True),
         depth=lambda keys: len(states.nemotron_blocks(keys)),
         names=_NEMOTRON_H,
         knows=MAMBA,

@@ -53,12 +53,26 @@ def gemma4(keys: Keys) -> Heads:
     """The full layers have heads of their own where `global_head_dim` and `attention_k_eq_v` say so.
 
     Gemma4TextConfig.__post_init__: global_head_dim is 512 where absent; num_global_key_value_heads counts only with
-    attention_k_eq_v.
+    attention_k_eq_v. Newer files say both layer by layer in `per_layer_config`.
     """
     query, kv, _ = plain(keys)
+    if keys.given("per_layer_config"):
+        own = _own_heads(keys)
+        return Heads(query, own.option("num_key_value_heads", kv) or kv, own.size("head_dim"))
     if keys.switch("attention_k_eq_v", default=False):
         kv = keys.option("num_global_key_value_heads") or kv
     return Heads(query, kv, keys.option("global_head_dim", 512) or 512)
+
+
+def _own_heads(keys: Keys) -> Keys:
+    """What `per_layer_config` says of every layer that it names, which must be the same. Raises Fault DC209, DC210."""
+    key, layers = keys.shown("per_layer_config"), keys.get("per_layer_config")
+    if not isinstance(layers, dict) or not layers or not all(isinstance(one, dict) for one in layers.values()):
+        raise faults.bad_dimension(key, f"an object for each layer is expected, not {layers!r:.60}.")
+    first, *others = layers.values()
+    if any(other != first for other in others) or not first.keys() <= {"head_dim", "num_key_value_heads"}:
+        raise faults.unsupported(key, "layers of more than two sizes.")
+    return Keys(first, f"{key}.{next(iter(layers))}.")
 
 
 def zamba2(keys: Keys) -> Heads:

@@ -15,7 +15,23 @@ from deployc.facts import faults
 
 Config = Mapping[str, Any]
 
-_MOST = {"num_hidden_layers": 1000, "experts": 4096}
+ALSO: Mapping[str, tuple[str, ...]] = {
+    "num_hidden_layers": ("n_layer", "n_layers"),
+    "num_attention_heads": ("n_head",),
+    "num_key_value_heads": ("num_kv_heads", "n_head_kv"),
+    "head_dim": ("attention_head_dim",),
+    "hidden_size": ("n_embd", "n_embed"),
+    "intermediate_size": ("n_inner", "ffn_dim", "ffn_hidden_size"),
+    "max_position_embeddings": ("n_positions", "seq_length"),
+    "num_experts": ("moe_num_experts", "n_routed_experts", "num_local_experts"),
+    "num_experts_per_tok": ("moe_k", "moe_topk", "top_k_experts", "num_experts_per_token", "experts_per_token"),
+}
+"""Other spellings of a usual name: of older families, and of newer releases of transformers (`attribute_map`).
+
+vLLM takes them too: CONFIG_FIELD_ALIASES of vllm/transformers_utils/config.py, 0.33.0.
+"""
+
+_MOST = {"num_hidden_layers": 1000, "num_experts": 4096}
 """Far above any model: their product is the number of tensors."""
 
 
@@ -29,8 +45,11 @@ class Keys:
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def spelled(self, key: str) -> str:
-        """The key as this family writes it."""
-        return self.names.get(key, key)
+        """The key as this file writes it, else as its class does."""
+        own = self.names.get(key, key)
+        names = (own, *ALSO.get(key, ()))
+        found = (name for held in (self.values, self.defaults) for name in names if name in held)
+        return next(found, own)
 
     def shown(self, key: str) -> str:
         """The key as an error names it and `--assume` takes it: dotted from the top of config.json."""
@@ -105,7 +124,7 @@ class Keys:
 
     def whole(self, key: str, value: Any, least: int = 1) -> int:
         """`value` as a whole number of a size that can be. Raises Fault DC210."""
-        most = _MOST["experts"] if "experts" in key else _MOST.get(key, 2**31)
+        most = _MOST.get(key, 2**31)
         if type(value) is not int or not least <= value <= most:
             expected = f"a whole number from {least} to {most:,} is expected, not {value!r:.60}."
             raise faults.bad_dimension(self.shown(key), expected)

@@ -10,7 +10,7 @@ from deployc.facts.architecture.classes import defaults
 from deployc.facts.architecture.experts import NONE
 from deployc.facts.architecture.families import FAMILIES, Family
 from deployc.facts.architecture.heads import Heads
-from deployc.facts.architecture.keys import Config, Keys
+from deployc.facts.architecture.keys import ALSO, Config, Keys
 from deployc.facts.architecture.layers import gathered
 from deployc.facts.architecture.modalities import WHOLES, Whole
 from deployc.types.architecture import Architecture, AttentionKind, LayerCache
@@ -27,7 +27,7 @@ CHANGES: Mapping[str, str] = {
     "attn_window_size": "attention within a window",
     "dual_chunk_attention_config": "attention in two kinds of chunks",
     "num_kv_shared_layers": "layers that share K and V",
-    "cla_share_factor": "layers that share K and V",
+    "use_cla": "layers that share K and V",
     "global_head_dim": "heads of another size in some layers",
     "num_global_key_value_heads": "other KV heads in some layers",
     "per_layer_config": "layers of several sizes",
@@ -40,7 +40,7 @@ CHANGES: Mapping[str, str] = {
 }
 """Keys that change what layers keep, or where the language model is; a family reads them or they are refused."""
 
-_EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+_EXPERTS = ("num_experts", *ALSO["num_experts"])
 _DTYPES = {"bfloat16": "BF16", "float16": "F16", "float32": "F32"}
 
 
@@ -76,7 +76,7 @@ def architecture(
         head_dim=heads.dim,
         vocab_size=keys.size("vocab_size"),
         max_position_embeddings=_positions(keys),
-        tie_word_embeddings=_tied(config, keys),
+        tie_word_embeddings=_tied(config, keys, whole is not None),
         dtype=_dtype(config, values, weights_dtype),
         caches=caches,
         experts=experts.count,
@@ -154,11 +154,11 @@ def _positions(keys: Keys) -> int:
     return keys.size("max_position_embeddings")
 
 
-def _tied(config: Config, keys: Keys) -> bool:
-    """The language model's own key, else the whole's, else the class's default. Raises Fault DC210."""
+def _tied(config: Config, keys: Keys, nested: bool) -> bool:
+    """The language model's own key, else the whole's, else the default of either's class. Raises Fault DC210."""
     key = "tie_word_embeddings"
-    if key not in keys.values and key in config:
-        return Keys(config).switch(key)
+    if nested and key not in keys.values and (key in config or key not in keys.defaults):
+        return Keys(config, defaults=defaults(str(config["model_type"]))).switch(key)
     return keys.switch(key)
 
 

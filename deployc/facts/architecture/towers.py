@@ -87,8 +87,9 @@ def halved(_config: Keys, keys: Keys, _side: int) -> int:
 
 
 def _class(values: Config, like: str) -> str:
+    """Older files repeat the whole's model_type here, which is no class of an encoder."""
     named = values.get("model_type")
-    return named if isinstance(named, str) and defaults(named) else like
+    return named if isinstance(named, str) and any(key in defaults(named) for key in _LAYERS) else like
 
 
 def _first(keys: Keys, names: tuple[str, ...]) -> int:
