@@ -8,7 +8,9 @@ from deployc.types.figure import Figure
 
 
 def non_torch(facts: Facts, choices: Choices) -> Figure:
-    """Bytes on one rank, by version: alone, or one of several that speak with each other."""
+    """Bytes on one rank, by version: alone, one of several that share every layer, or of several with a stage each."""
     behaviour = facts.calibration.memory
-    alone = choices.tensor_parallel_size.value == 1
-    return (behaviour.non_torch_single if alone else behaviour.non_torch_parallel).times(1, "B")
+    if choices.tensor_parallel_size.value > 1:
+        return behaviour.non_torch_parallel.times(1, "B")
+    alone = choices.pipeline_parallel_size.value == 1
+    return (behaviour.non_torch_single if alone else behaviour.non_torch_pipeline).times(1, "B")

@@ -13,12 +13,13 @@ class EngineMemory:
     """Behaviours that the memory model depends on, each with its source in the file they are read from."""
 
     known_since: str  # the oldest version whose sources were read
-    compile_holds_table: bool  # filling a cold compile cache holds the embedding table twice
+    compile_tables: Factor  # embedding tables that are there once more while a cold compile cache is filled
     sampler_copies_v1: Factor  # float32 copies of [max_num_seqs, vocabulary] beside the logits, by model runner
     sampler_copies_v2: Factor
     kept_hidden: Factor  # hidden states of a whole batch that are there beside what is counted
     activation_fixed: Factor  # B, beside all that is counted
     non_torch_single: Factor  # B, one card
-    non_torch_parallel: Factor  # B a card of several
+    non_torch_parallel: Factor  # B a card of several that share every layer
+    non_torch_pipeline: Factor  # B a card of several that hold a stage each
     load_unsplit_from: int  # bytes: while weights load, a block at least so large keeps its segment; 0 = it is split
     kv: EngineKv  # how it forms the KV cache

@@ -58,7 +58,7 @@ def test_a_cold_compile_cache_holds_one_embedding_table() -> None:
     table = 152_064 * 3584 * 2
     assert bytes_at(of("0.25.1"))["compile"] == pytest.approx(table + 2 * 2048 * 3584 * 2, rel=0.01)
     assert "compile" not in bytes_at(of("0.25.1"), enforce_eager=True)
-    assert "compile" not in bytes_at(of("0.19.0"))
+    assert activations(of("0.19.0"), choices_of()).value < 0.32 * GIB
     cold = activations(of("0.25.1"), choices_of())
     assert cold.low < 0.29 * GIB < cold.value
     assert cold.value / GIB == pytest.approx(1.04, abs=0.02)
