@@ -47,8 +47,7 @@ def config_json(row: Row) -> Config:
         return Config(dict(short))
     name, notes = _architecture(row, short)
     own = released()["released"].get(name, {})
-    text, told = _language_model(row, short)
-    text = {**own.get("text", {}), **text}
+    text, told = _language_model(row, {**own.get("text", {}), **short})
     notes += told
     assumed = {"max_model_len"} if told else set()
     whole = next((model_type for model_type, one in WHOLES.items() if one.name == name), None)
