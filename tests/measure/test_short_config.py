@@ -74,11 +74,22 @@ def test_what_is_not_known_is_named(changed: dict[str, Any], key: str) -> None:
         config_json(published("log-017", **changed))
 
 
-def test_positions_that_nobody_names_are_an_assumption() -> None:
+def test_positions_are_the_rows_else_the_released_models_else_an_assumption() -> None:
     short = {key: value for key, value in LLAMA.items() if key != "max_position_embeddings"}
-    assert config_json(published("log-017", model_config=short)).values["max_position_embeddings"] == 8192
-    made = config_json(published("log-017", model_config=short, max_model_len=None))
+    named = published("log-017", model_config=short, max_model_len=None)
+    assert config_json(named).values["max_position_embeddings"] == 131072
+    assert config_json(named).assumed == frozenset()
+    unnamed = published("log-017", model_config=short, model="someone/their-model")
+    assert config_json(unnamed).values["max_position_embeddings"] == 8192  # its max_model_len
+    made = config_json(published("log-017", model_config=short, model="someone/their-model", max_model_len=None))
     assert "max_model_len" in made.assumed
+    assert any("4,096 assumed" in note for note in made.notes)
+
+
+def test_a_familys_rotary_scaling_is_there() -> None:
+    """Gemma 3 from 4B up: 131,072 positions, scaled linearly by 8; its table of sines is half a GiB."""
+    text = config_json(published("log-008")).values["text_config"]
+    assert (text["max_position_embeddings"], text["rope_scaling"]["factor"]) == (131072, 8.0)
 
 
 @pytest.mark.parametrize(
@@ -123,6 +134,15 @@ def test_towers_and_routers_are_left_at_16_bit() -> None:
     assert made["ignore"][0] == "lm_head"
     assert any("vision_tower" in name for name in made["ignore"])
     assert any("router" in name for name in made["ignore"])
+
+
+def test_groups_divide_every_layer() -> None:
+    """DeepSeek-V2-Lite: 10,944 = 171 x 64 inputs of its dense layer."""
+    row = published("log-017", quantization="awq", model="TechxGenus/DeepSeek-Coder-V2-Lite-Instruct-AWQ")
+    lite = {"hidden_size": 2048, "intermediate_size": 10944, "moe_intermediate_size": 1408}
+    for values, size in ((lite, 64), ({"hidden_size": 4096, "intermediate_size": 14336}, 128)):
+        made, _, _ = quantization_config(row, Config(values))
+        assert (made or {})["group_size"] == size
 
 
 def test_names_are_written_as_each_format_has_them() -> None:

@@ -49,7 +49,7 @@ def config_json(row: Row) -> Config:
     own = released()["released"].get(name, {})
     text, told = _language_model(row, {**own.get("text", {}), **short})
     notes += told
-    assumed = {"max_model_len"} if told else set()
+    assumed = {"max_model_len"} if told and not row.max_model_len else set()
     whole = next((model_type for model_type, one in WHOLES.items() if one.name == name), None)
     flat = next((model_type for model_type, one in FAMILIES.items() if one.name == name), None)
     if whole is not None:
@@ -93,9 +93,12 @@ def _language_model(row: Row, short: Mapping[str, Any]) -> tuple[dict[str, Any],
     if "dtype" not in values and "torch_dtype" not in values:
         values["torch_dtype"] = "bfloat16"
     if values.get("max_position_embeddings") is None:
-        values["max_position_embeddings"] = row.max_model_len or _POSITIONS
-        if not row.max_model_len:
-            notes.append(f"neither max_model_len nor max_position_embeddings: {_POSITIONS:,} assumed")
+        known = row.max_model_len or _POSITIONS
+        table: Mapping[str, int] = released()["positions"]
+        named = next((most for part, most in table.items() if part in row.model.lower()), None)
+        values["max_position_embeddings"] = max(named or known, row.max_model_len or 0)
+        if named is None:
+            notes.append(f"the model's positions are not known: {known:,} assumed")
     return values, notes
 
 

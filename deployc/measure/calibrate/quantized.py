@@ -1,7 +1,8 @@
 """A row's word for its quantization -> `quantization_config`, in the usual form of whoever publishes such checkpoints.
 
-The row names the engine's method ("gptq_marlin", "compressed-tensors", "fp8"); the model's name tells the scheme. Group
-size 128, the output layer and the towers left at 16 bit: llm-compressor's and AutoAWQ's usual recipes.
+The row names the engine's method ("gptq_marlin", "compressed-tensors", "fp8"); the model's name tells the scheme.
+Groups of 128 where that divides the layers, the output layer and the towers left at 16 bit: the usual recipes of
+llm-compressor and AutoAWQ.
 """
 
 from __future__ import annotations
@@ -61,19 +62,20 @@ def _config(method: str, scheme: str | None, called: str, config: Mapping[str, A
     return made(called, config)
 
 
-def _gptq(_: str, __: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": False, "sym": True, "lm_head": False}
+def _gptq(_: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"quant_method": "gptq", "bits": 4, "group_size": _group_size(config), "desc_act": False, "sym": True,
+            "lm_head": False}  # fmt: skip
 
 
 def _awq(called: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
     if called.startswith(_GROUP_32):
         return _packed(4, 32, config, symmetric=False)
-    return {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True, "version": "gemm",
+    return {"quant_method": "awq", "bits": 4, "group_size": _group_size(config), "zero_point": True, "version": "gemm",
             "modules_to_not_convert": _ignored(config, "part")}  # fmt: skip
 
 
-def _auto_round(_: str, __: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"quant_method": "auto-round", "bits": 4, "group_size": 128, "sym": True,
+def _auto_round(_: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"quant_method": "auto-round", "bits": 4, "group_size": _group_size(config), "sym": True,
             "packing_format": "auto_round:auto_gptq"}  # fmt: skip
 
 
@@ -122,6 +124,14 @@ def _compressed(form: str, weights: Mapping[str, Any], activations: bool, config
             "config_groups": {"group_0": group}, "quantization_status": "compressed"}  # fmt: skip
 
 
+def _group_size(config: Mapping[str, Any]) -> int:
+    """128, or the largest half of it that divides what every linear layer takes in."""
+    text = config.get("text_config", config)
+    inputs = [text.get(key) for key in ("hidden_size", "intermediate_size", "moe_intermediate_size")]
+    whole = [size for size in inputs if isinstance(size, int)]
+    return next((size for size in (128, 64, 32) if all(width % size == 0 for width in whole)), 128)
+
+
 def _ignored(config: Mapping[str, Any], form: str) -> list[str]:
     """What is left at 16 bit: the output layer, towers and their projector, the routers of experts."""
     text = config.get("text_config", config)
@@ -144,7 +154,7 @@ _FORMS: Sequence[tuple[Sequence[str], Callable[[str, Mapping[str, Any]], Mapping
     (("mxfp4", "gpt_oss_mxfp4"), _mxfp4),
     (("bnb", "bitsandbytes"), _bitsandbytes),
     (("w8a8", "int8"), _w8a8),
-    (("w4a16", "int4"), lambda _, config: _packed(4, 128, config)),
-    (("w8a16",), lambda _, config: _packed(8, 128, config)),
+    (("w4a16", "int4"), lambda _, config: _packed(4, _group_size(config), config)),
+    (("w8a16",), lambda _, config: _packed(8, _group_size(config), config)),
 )
 """By the words of rows and names; the engine calls Marlin's kernels a method of their own."""

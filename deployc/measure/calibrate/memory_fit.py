@@ -1,0 +1,176 @@
+"""Fits the constants of the memory model on measured starts, and scores them on models they were not fitted on.
+
+`python -m deployc.measure.calibrate.memory_fit [--write] [FILE…]`: what is fitted, its errors in the sample and with
+each model left out in turn; --write puts the fitted values into profiles/. Without files, the rows that ship with the
+tool. Everything else in the model is read in the engine's sources and is not fitted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from deployc import files
+from deployc.cost.activations import activations
+from deployc.cost.cuda_graphs import capture_sizes
+from deployc.data import profiles
+from deployc.diagnostics import Stop
+from deployc.measure.calibrate.config import Unknown
+from deployc.measure.calibrate.lines import read
+from deployc.measure.calibrate.start import Start, start
+
+GIB = 2**30
+FITTED = ("sampler_copies_v1", "kept_hidden", "activation_fixed")
+"""Constants of the activation peak, by their names in profiles/engines/memory.json."""
+SINCE = {"sampler_copies_v1": "0.17.0", "kept_hidden": "0.8.0", "activation_fixed": "0.8.0"}
+"""The entry of each that the rows speak of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One start and what was measured of it, bytes."""
+
+    model: str
+    start: Start
+    measured: float
+
+
+def samples(paths: Iterable[Path], quantity: str) -> list[Sample]:
+    """Starts whose inputs are all known and whose `quantity` was measured; alike starts once. Stages are left out."""
+    rows, report = read(paths)
+    if report.errors:
+        raise Stop(report)
+    found: dict[Any, Sample] = {}
+    for row in rows:
+        try:
+            begun = start(row)
+        except Unknown:
+            continue
+        one_stage = begun.choices.pipeline_parallel_size.value == 1
+        if row.measured.get(quantity) and not begun.assumed and not begun.missing and one_stage:
+            sample = Sample(row.model.rpartition("/")[2].lower(), begun, row.measured[quantity] * GIB)
+            found.setdefault((sample.model, begun.choices, begun.warm, sample.measured), sample)
+    return list(found.values())
+
+
+def peak(sample: Sample, constants: Mapping[str, float]) -> float:
+    """The predicted activation peak under these constants, bytes."""
+    facts = sample.start.facts
+    known = facts.calibration.memory
+    changed: dict[str, Any] = {name: replace(getattr(known, name), value=constants[name], low=0.0, high=1e12)
+                               for name in FITTED}  # fmt: skip
+    if sample.start.warm:
+        changed["compile_tables"] = replace(known.compile_tables, value=0.0, low=0.0, high=0.0)
+    engine = replace(known, **changed)
+    facts = replace(facts, calibration=replace(facts.calibration, engine=engine))
+    return activations(facts, sample.start.choices).value
+
+
+def fit_peak(training: Sequence[Sample]) -> dict[str, float]:
+    """The constants with the least mean absolute error, found one after the other on ever finer steps."""
+    best = {"sampler_copies_v1": 3.0, "kept_hidden": 1.0, "activation_fixed": 0.0}
+    step = {"sampler_copies_v1": 0.5, "kept_hidden": 0.5, "activation_fixed": 0.04 * GIB}
+
+    def loss(constants: Mapping[str, float]) -> float:
+        return fmean(abs(peak(sample, constants) - sample.measured) for sample in training)
+
+    least = loss(best)
+    for _ in range(24):
+        before = least
+        for name in FITTED:
+            for moved in (best[name] + step[name], max(0.0, best[name] - step[name])):
+                tried = {**best, name: moved}
+                if (error := loss(tried)) < least:
+                    best, least = tried, error
+        if least == before:
+            step = {name: size / 2 for name, size in step.items()}
+    return best
+
+
+def graphs(sample: Sample, constants: Mapping[str, float]) -> float:
+    """The predicted memory of CUDA graphs, bytes."""
+    sizes, layers = _sizes(sample), sample.start.facts.model.architecture.layers
+    return constants["graph_bytes_per_size"] * sizes + constants["graph_bytes_per_size_layer"] * sizes * layers
+
+
+def _sizes(sample: Sample) -> int:
+    choices = sample.start.choices
+    return capture_sizes(choices.max_num_seqs.value, choices.max_num_batched_tokens.value)
+
+
+def fit_graphs(training: Sequence[Sample]) -> dict[str, float]:
+    """Two constants by least squares of relative errors: the normal equations of two unknowns."""
+    rows = [(s := _sizes(sample), s * sample.start.facts.model.architecture.layers, sample.measured)
+            for sample in training]  # fmt: skip
+    a, b, c = (sum(r[i] * r[j] / r[2] ** 2 for r in rows) for i, j in ((0, 0), (0, 1), (1, 1)))
+    p, q = (sum(r[i] / r[2] for r in rows) for i in (0, 1))
+    determinant = a * c - b * b
+    return {"graph_bytes_per_size": (c * p - b * q) / determinant,
+            "graph_bytes_per_size_layer": (a * q - b * p) / determinant}  # fmt: skip
+
+
+Fit = Callable[[Sequence[Sample]], dict[str, float]]
+Predict = Callable[[Sample, Mapping[str, float]], float]
+
+
+def left_out(all_of: Sequence[Sample], fit: Fit, predict: Predict) -> list[tuple[Sample, float]]:
+    """Each sample with its prediction by constants fitted on the other models."""
+    made = {}
+    for model in {sample.model for sample in all_of}:
+        made[model] = fit([sample for sample in all_of if sample.model != model])
+    return [(sample, predict(sample, made[sample.model])) for sample in all_of]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print both fits; 0."""
+    parser = argparse.ArgumentParser(prog="python -m deployc.measure.calibrate.memory_fit")
+    rows = profiles() / "calibration" / "rows"
+    parser.add_argument("files", nargs="*", type=Path, default=sorted(rows.glob("*_memory.jsonl")))
+    parser.add_argument("--write", action="store_true", help="put the fitted values into profiles/")
+    options = parser.parse_args(arguments)
+    dense = [s for s in samples(options.files, "cudagraph_gib") if not s.start.facts.model.architecture.experts]
+    peaks = samples(options.files, "activation_peak_gib")
+    found = _report("activation peak", peaks, fit_peak, peak)
+    found |= _report("CUDA graphs, dense models", dense, fit_graphs, graphs)
+    if options.write:
+        _write(found)
+    return 0
+
+
+def _report(what: str, of: Sequence[Sample], fit: Fit, predict: Predict) -> dict[str, float]:
+    constants = fit(of)
+    inside = [predict(sample, constants) - sample.measured for sample in of]
+    outside = [(made - sample.measured, sample) for sample, made in left_out(of, fit, predict)]
+    worst, at = max(outside, key=lambda pair: abs(pair[0]))
+    models = len({sample.model for sample in of})
+    sys.stdout.write(
+        f"{what}: {len(of)} starts of {models} models\n"
+        + "".join(f"  {name} = {value:,.4g}\n" for name, value in constants.items())
+        + f"  mean absolute error: {fmean(map(abs, inside)) / GIB:.3f} GiB in the sample, "
+        f"{fmean(abs(error) for error, _ in outside) / GIB:.3f} with each model left out "
+        f"(worst {worst / GIB:+.2f}, {at.model})\n"
+    )
+    return constants
+
+
+def _write(found: Mapping[str, float]) -> None:
+    behaviours, factors = profiles() / "engines" / "memory.json", profiles() / "calibration" / "vllm.json"
+    versions, constants = (json.loads(path.read_bytes()) for path in (behaviours, factors))
+    for name, value in found.items():
+        if name in FITTED:
+            entries = versions["behaviours"][name]
+            next(entry for entry in entries if entry["since"] == SINCE[name])["value"]["value"] = value
+        else:
+            constants["factors"][name]["value"] = value
+    files.write(behaviours, json.dumps(versions, indent=1) + "\n", mode=0o644)
+    files.write(factors, json.dumps(constants, indent=1) + "\n", mode=0o644)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
