@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from deployc.facts.shapes.attention import indexer, latent, separate
 from deployc.facts.shapes.dense import (
-    AFTER_NORMS,
     ATTENTION,
     BIASED,
     HEAD_NORMS,
@@ -94,7 +93,6 @@ SPARSE: Rows = {
     "granitemoe": Family(everywhere(ATTENTION, GRANITE_EXPERTS, TWO_NORMS)),
     "granitemoeshared": Family(everywhere(ATTENTION, GRANITE_EXPERTS, GRANITE_SHARED, TWO_NORMS)),
     "olmoe": Family(everywhere(separate(bias_if=BIASED, norm_kind="all"), experts(), TWO_NORMS)),
-    "flex_olmo": Family(everywhere(separate(bias_if=BIASED, norm_kind="all"), experts(), AFTER_NORMS)),
     "ernie4_5_moe": Family(
         (
             *everywhere(separate(bias_if=USE_BIAS), TWO_NORMS),
