@@ -80,6 +80,7 @@ def compile(
     from deployc.emit import compile_bundle
     from deployc.facts import resolve
     from deployc.facts.calibration import calibration
+    from deployc.facts.gpu_profile import cards
     from deployc.rules import accept, judge
 
     env = os.environ if env is None else env
@@ -93,7 +94,8 @@ def compile(
     analysis.report.extend(report)
     if analysis.facts is None:
         return analysis
-    analysis.facts = replace(analysis.facts, calibration=calibration(analysis.facts.engine.version))
+    constants = calibration(analysis.facts.engine.version)
+    analysis.facts = replace(analysis.facts, calibration=constants, known_cards=cards())
     analysis.choices, analysis.prediction, report = decide(deploy, analysis.facts)
     analysis.report.extend(report)
     if analysis.choices is None or analysis.prediction is None:

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 from deployc import units
+from deployc.cost.batch import batch_defaults
 from deployc.cost.context import positions
 from deployc.cost.kv_cache import layout
 from deployc.cost.memory import memory
@@ -120,14 +121,3 @@ def cpu_kv_cache(deploy: Deploy, facts: Facts, choices: Choices) -> Choice[int] 
     needed = math.ceil((size + pages.block_bytes) / GIB)
     space = max(1, min(needed, int(left // GIB)))
     return Choice(space * GIB, "search", f"{space} GiB hold the {units.show_count(tokens)} tokens of the load")
-
-
-def batch_defaults(facts: Facts) -> tuple[int, int]:
-    """max_num_batched_tokens and max_num_seqs that this version takes for this card: the first rule that applies."""
-    card = facts.smallest
-    for rule in facts.engine.batch_defaults:
-        if rule.get("device", "gpu") != ("cpu" if card.name == "cpu" else "gpu"):
-            continue
-        if card.memory.value >= rule.get("min_memory", 0) and not card.name.startswith(tuple(rule.get("not_gpu", ()))):
-            return int(rule["tokens"]), int(rule["seqs"])
-    return 2048, 256

@@ -41,4 +41,5 @@ class EngineKv:
     latent_state_tokens: int  # a block of latent attention beside states is a multiple of; 0 = the backend's own
     latent_blocks: tuple[BlockRule, ...]  # on CUDA; the first that applies
     latent_block_cpu: int
+    latent_fp8_triton: bool  # Triton's latent attention reads fp8, from 8.9 on; before, cards of 9.0 and 10.x alone
     sparse_fp8_bytes: int  # of one token in fp8 in a latent layer with an indexer

@@ -175,6 +175,7 @@ class Facts:
     engine: EngineFacts
     locked: bool  # all of it came from deploy.lock or local folders
     calibration: Calibration = NOT_CALIBRATED  # the cost model's constants: tool data, in no lockfile
+    known_cards: tuple[GpuFacts, ...] = ()  # every card with a profile, by memory: tool data too
 
     @property
     def smallest(self) -> GpuFacts:

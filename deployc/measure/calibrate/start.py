@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, TypeVar
 
-from deployc.choose.sizes import batch_defaults
+from deployc.cost.batch import batch_defaults
 from deployc.data import profiles
 from deployc.facts import engine
 from deployc.facts.calibration import calibration
@@ -65,7 +65,7 @@ def start(row: Row) -> Start:
     """The start that the row describes. Raises Unknown: nothing of it can be predicted, and why."""
     told = _Told(notes=list(row.notes))
     model = _model(row, told)
-    known = _engine(row, told)
+    known, version = _engine(row, told)
     of_card = card(row)
     told.notes += of_card.notes
     if of_card.assumed:
@@ -74,7 +74,7 @@ def start(row: Row) -> Start:
         told.missing["card"] = of_card.missing
     choices = _choices(row, model, known, of_card, told)
     cards = choices.tensor_parallel_size.value * choices.pipeline_parallel_size.value
-    facts = Facts(model, (), (of_card.facts,) * cards, known, locked=True, calibration=calibration(known.version))
+    facts = Facts(model, (), (of_card.facts,) * cards, known, locked=True, calibration=calibration(version))
     if row.warm:
         told.notes.append("the compile cache was warm: beside the model's figure for a warm one")
     return Start(facts, choices, of_card.family, frozenset(told.assumed), told.missing, tuple(told.notes), row.warm)
@@ -94,17 +94,22 @@ def _model(row: Row, told: _Told) -> ModelFacts:
         raise Unknown(f"model_config: {wrong.diagnostic.summary}: {wrong.diagnostic.detail}") from None
 
 
-def _engine(row: Row, told: _Told) -> EngineFacts:
-    """The row's version, else the nearest that is known; another patch of the same minor version is no assumption."""
+def _engine(row: Row, told: _Told) -> tuple[EngineFacts, str]:
+    """The catalogue of the row's version, else of the nearest; and the version whose use of memory is asked for.
+
+    What changed in memory is known from version to version, so that the row's own is asked for where it names one.
+    Another patch of the same minor version is no assumption.
+    """
     said = row.version or next(iter(re.findall(r"v?0\.\d+\.\d+", row.said)), None)
     version = _nearest(said, engine.versions())
     if version != row.version:
         of = f"vLLM {said}" if said else "an unknown version"
-        told.notes.append(f"{of} taken as {version}")
+        told.notes.append(f"{of} taken as {version}{', in memory as itself' if said and _numbers(said) else ''}")
     if row.version is None or _numbers(row.version)[:2] != _numbers(version)[:2]:
         told.assumed.add("version")
     facts = _loaded(version)
-    return facts if row.block_size is None else replace(facts, block_size=row.block_size)
+    own = said if said and _numbers(said) else version
+    return facts if row.block_size is None else replace(facts, block_size=row.block_size), own
 
 
 def _nearest(said: str | None, known: tuple[str, ...]) -> str:
