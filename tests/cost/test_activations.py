@@ -37,14 +37,15 @@ def bytes_at(facts: Facts, **changes: Any) -> dict[str, float]:
 
 
 def test_the_sampler_of_the_first_runner_holds_logits_and_float32_copies() -> None:
-    # 1,024 rows x 152,064 x (2 B of bfloat16 logits + 3.125 x 4 B) and 2 x 8,192 x 3,584 x 2 B of hidden states
+    # 1,024 rows x 152,064 x (2 B of bfloat16 logits + 3 x 4 B), and some two batches of hidden states
     found = bytes_at(of("0.19.0"), max_num_seqs=1024, max_num_batched_tokens=8192)
-    assert found["sampler"] == pytest.approx(1024 * 152_064 * 14.5 + 2 * 8192 * 3584 * 2, rel=0.01)
+    kept = of("0.19.0").calibration.memory.kept_hidden.value * 8192 * 3584 * 2
+    assert found["sampler"] == pytest.approx(1024 * 152_064 * 14 + kept, rel=0.01)
 
 
 def test_before_the_kernel_that_sorts_nothing_the_sampler_held_three_times_as_much() -> None:
     old, new = (bytes_at(of(version), max_num_seqs=1024)["sampler"] for version in ("0.16.0", "0.17.1"))
-    assert 2.3 < old / new < 2.8  # 9 + 1/2 copies against 3.125 + 1/2
+    assert 2.3 < old / new < 2.8  # 9 + 1/2 copies against 3 + 1/2
 
 
 def test_the_widest_point_of_a_dense_layer() -> None:
@@ -61,7 +62,7 @@ def test_a_cold_compile_cache_holds_one_embedding_table() -> None:
     assert activations(of("0.19.0"), choices_of()).value < 0.32 * GIB
     cold = activations(of("0.25.1"), choices_of())
     assert cold.low < 0.29 * GIB < cold.value
-    assert cold.value / GIB == pytest.approx(1.04, abs=0.02)
+    assert cold.value / GIB == pytest.approx(1.04, abs=0.04)
 
 
 def test_fused_experts_keep_their_workspace() -> None:

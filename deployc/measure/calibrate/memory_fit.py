@@ -117,14 +117,26 @@ def fit_graphs(training: Sequence[Sample]) -> dict[str, float]:
 
 Fit = Callable[[Sequence[Sample]], dict[str, float]]
 Predict = Callable[[Sample, Mapping[str, float]], float]
+Band = tuple[float, float, float]
+"""Value, low, high."""
 
 
-def left_out(all_of: Sequence[Sample], fit: Fit, predict: Predict) -> list[tuple[Sample, float]]:
-    """Each sample with its prediction by constants fitted on the other models."""
-    made = {}
-    for model in {sample.model for sample in all_of}:
-        made[model] = fit([sample for sample in all_of if sample.model != model])
-    return [(sample, predict(sample, made[sample.model])) for sample in all_of]
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """One model left out: the constants fitted on the others, and each of its starts with what they predict."""
+
+    constants: Mapping[str, float]
+    predicted: tuple[tuple[Sample, float], ...]
+
+
+def folds(of: Sequence[Sample], fit: Fit, predict: Predict) -> list[Fold]:
+    """Every model left out in turn."""
+    made = []
+    for model in sorted({sample.model for sample in of}):
+        constants = fit([sample for sample in of if sample.model != model])
+        rows = tuple((sample, predict(sample, constants)) for sample in of if sample.model == model)
+        made.append(Fold(constants, rows))
+    return made
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -134,40 +146,53 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("files", nargs="*", type=Path, default=sorted(rows.glob("*_memory.jsonl")))
     parser.add_argument("--write", action="store_true", help="put the fitted values into profiles/")
     options = parser.parse_args(arguments)
-    dense = [s for s in samples(options.files, "cudagraph_gib") if not s.start.facts.model.architecture.experts]
     peaks = samples(options.files, "activation_peak_gib")
-    found = _report("activation peak", peaks, fit_peak, peak)
-    found |= _report("CUDA graphs, dense models", dense, fit_graphs, graphs)
+    dense = [s for s in samples(options.files, "cudagraph_gib") if not s.start.facts.model.architecture.experts]
+    constants, left_out = _report("activation peak", peaks, fit_peak, peak)
+    found = _between_folds(constants, left_out)
+    short = max(sample.measured - made for fold in left_out for sample, made in fold.predicted)
+    fixed = constants["activation_fixed"]
+    found["activation_fixed"] = (fixed, 0.0, fixed + short)  # up to what a start took beyond its prediction
+    constants, left_out = _report("CUDA graphs, dense models", dense, fit_graphs, graphs)
+    ratios = [sample.measured / made for fold in left_out for sample, made in fold.predicted]
+    found |= {name: (value, value * min(ratios), value * max(ratios)) for name, value in constants.items()}
     if options.write:
         _write(found)
     return 0
 
 
-def _report(what: str, of: Sequence[Sample], fit: Fit, predict: Predict) -> dict[str, float]:
-    constants = fit(of)
-    inside = [predict(sample, constants) - sample.measured for sample in of]
-    outside = [(made - sample.measured, sample) for sample, made in left_out(of, fit, predict)]
-    worst, at = max(outside, key=lambda pair: abs(pair[0]))
-    models = len({sample.model for sample in of})
+def _report(what: str, of: Sequence[Sample], fit: Fit, predict: Predict) -> tuple[dict[str, float], list[Fold]]:
+    """Print the fit over all samples beside the errors of the folds; both of them."""
+    constants, left_out = fit(of), folds(of, fit, predict)
+    inside = fmean(abs(predict(sample, constants) - sample.measured) for sample in of)
+    errors = [(made - sample.measured, sample.model) for fold in left_out for sample, made in fold.predicted]
+    worst, at = max(errors, key=lambda pair: abs(pair[0]))
     sys.stdout.write(
-        f"{what}: {len(of)} starts of {models} models\n"
+        f"{what}: {len(of)} starts of {len(left_out)} models\n"
         + "".join(f"  {name} = {value:,.4g}\n" for name, value in constants.items())
-        + f"  mean absolute error: {fmean(map(abs, inside)) / GIB:.3f} GiB in the sample, "
-        f"{fmean(abs(error) for error, _ in outside) / GIB:.3f} with each model left out "
-        f"(worst {worst / GIB:+.2f}, {at.model})\n"
+        + f"  mean absolute error: {inside / GIB:.3f} GiB in the sample, "
+        f"{fmean(abs(error) for error, _ in errors) / GIB:.3f} with each model left out "
+        f"(worst {worst / GIB:+.2f}, {at})\n"
     )
-    return constants
+    return constants, left_out
 
 
-def _write(found: Mapping[str, float]) -> None:
+def _between_folds(constants: Mapping[str, float], left_out: Sequence[Fold]) -> dict[str, Band]:
+    """Each constant with the range over the folds."""
+    ranges = {name: [fold.constants[name] for fold in left_out] for name in constants}
+    return {n: (v, min(v, *ranges[n]), max(v, *ranges[n])) for n, v in constants.items()}
+
+
+def _write(found: Mapping[str, Band]) -> None:
     behaviours, factors = profiles() / "engines" / "memory.json", profiles() / "calibration" / "vllm.json"
     versions, constants = (json.loads(path.read_bytes()) for path in (behaviours, factors))
-    for name, value in found.items():
+    for name, band in found.items():
         if name in FITTED:
             entries = versions["behaviours"][name]
-            next(entry for entry in entries if entry["since"] == SINCE[name])["value"]["value"] = value
+            target = next(entry for entry in entries if entry["since"] == SINCE[name])["value"]
         else:
-            constants["factors"][name]["value"] = value
+            target = constants["factors"][name]
+        target.update(zip(("value", "low", "high"), band, strict=True))
     files.write(behaviours, json.dumps(versions, indent=1) + "\n", mode=0o644)
     files.write(factors, json.dumps(constants, indent=1) + "\n", mode=0o644)
 
