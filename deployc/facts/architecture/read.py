@@ -190,6 +190,8 @@ def _rope(keys: Keys) -> Mapping[str, Any]:
     rope = dict(rope)
     if "rope_type" not in rope and "type" in rope:
         rope["rope_type"] = rope.pop("type")
+    if rope.get("original_max_position_embeddings") is not None:
+        keys.whole("rope_scaling.original_max_position_embeddings", rope["original_max_position_embeddings"])
     if "rope_theta" not in rope and keys.get("rope_theta") is not None:
         rope["rope_theta"] = keys.get("rope_theta")
     return rope
