@@ -71,10 +71,10 @@ def only_other_weights(where: str, names: str, kind: str) -> Fault:
 def unknown_model_type(key: str, model_type: str, known: Sequence[str]) -> Fault:
     """A model_type whose layers are not known here; `key` is its dotted place in config.json."""
     detail = f"config.json `{key}`: {model_type!r:.60} has tensors and attention that are not known here."
-    near = get_close_matches(model_type, known, 1) or ["llama"]
+    near = get_close_matches(model_type, known, 5, 0.5) or ["llama"]
     fix = (
-        f"Known are: {', '.join(known)}. If it is built like one of them, go on with that as a stated assumption: "
-        f"--assume {key}={near[0]}"
+        f"Nearest by name: {', '.join(near)}; docs/reference.md lists all {len(known)}. If it is built like one of "
+        f"them, go on with that as a stated assumption: --assume {key}={near[0]}"
     )
     return Fault(error("DC208", "this model_type is not supported yet", detail, fix))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,12 @@ def test_of_a_rope_for_each_kind_of_layer_that_of_full_attention_counts() -> Non
     both = {"full_attention": {"rope_type": "linear", "factor": 8.0}, "sliding_attention": {"rope_type": "default"}}
     arch = architecture(NESTED | {"text_config": {"rope_parameters": both}})
     assert arch.rope == {"rope_type": "linear", "factor": 8.0}
+
+
+def test_the_reference_names_every_family() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "reference.md").read_text()
+    named = {name for row in text.splitlines() if row.startswith("| ") for name in re.split(r"[ |,]+", row)}
+    assert {*FAMILIES, *WHOLES} <= named
 
 
 KEYS = [*CONFIG, "dtype", "head_dim", "attention_bias", "mlp_bias", "qkv_bias", "layer_types", "rope_scaling",
