@@ -68,7 +68,7 @@ def test_a_figure_that_was_rounded_in_its_source_says_so() -> None:
     assert any("~55k" in note for note in row.notes)
 
 
-@pytest.mark.parametrize("bad", ["2", [1], {}, True, float("nan"), float("inf"), 10**400, -1, 0, 1.5])
+@pytest.mark.parametrize("bad", ["2", [1], {}, True, float("nan"), float("inf"), 10**400, 2000, -1, 0, 1.5])
 def test_a_bad_cell_is_left_out_and_noted(bad: Any) -> None:
     row = published("log-017", tp=bad)
     assert row.tensor_parallel_size is None

@@ -65,11 +65,15 @@ def test_pages_are_judged_from_the_measured_gib() -> None:
     assert found["num_gpu_blocks_from_kv"].inside_band
 
 
-def test_a_pipelines_pages_are_not_judged_from_one_stages_gib() -> None:
-    """Logged are the GiB of the first stage; the blocks are those that every stage has room for."""
-    found = {one.quantity for one in score([published("log-017", pp=2)]).scored}
-    assert "num_gpu_blocks" in found
-    assert "num_gpu_blocks_from_kv" not in found
+def test_of_a_pipeline_the_first_stage_is_logged_and_the_blocks_of_all() -> None:
+    """Logged are the first stage's GiB, without the sampler of the last; the blocks that all stages have room for."""
+    whole, piped = ({one.quantity: one for one in score([published("log-017", pp=pp)]).scored} for pp in (1, 2))
+    assert "num_gpu_blocks" in piped
+    assert "num_gpu_blocks_from_kv" not in piped
+    logits = 1024 * 128256 * 4 / 2**30  # max_num_seqs x vocabulary x 4 B: in the last stage alone
+    saved = whole["activation_peak_gib"].predicted.value - piped["activation_peak_gib"].predicted.value
+    assert saved > logits
+    assert any("first stage" in note for note in piped["activation_peak_gib"].notes)
 
 
 def test_the_budget_is_the_cards_memory_times_the_share() -> None:

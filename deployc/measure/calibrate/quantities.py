@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from deployc.cost.activations import moments
+from deployc.cost.activations import activations, moments
 from deployc.cost.kv_cache import layout
 from deployc.cost.memory import KvCache, kv, memory
 from deployc.measure.calibrate.start import Start
@@ -69,34 +69,45 @@ GIVEN_KV = {
 
 
 def predicted(start: Start, measured: Mapping[str, float]) -> dict[str, Figure]:
-    """What the cost model says of all that the row measured."""
-    bill, cache = memory(start.facts, start.choices)
+    """What the cost model says of all that the row measured.
+
+    Of a pipeline the engine logs the parts of the first stage, and the blocks that every stage has room for; so no
+    pages are judged there from the measured GiB.
+    """
+    facts, choices = start.facts, start.choices
+    bill, cache = memory(facts, choices)
     if start.warm:
-        bill = _warm(start, bill)
-        cache = kv(start.facts, start.choices, bill.kv_cache)
+        bill = _with_peak(bill, _warm(start, bill.activations))
+        cache = kv(facts, choices, bill.kv_cache)
     blocks = _blocks(start, bill.kv_cache)
-    made = {name: quantity.of(bill, cache, blocks) for name, quantity in QUANTITIES.items() if name in measured}
+    piped = choices.pipeline_parallel_size.value > 1
+    logged = _with_peak(bill, activations(facts, choices, 0)) if piped else bill
+    made = {name: quantity.of(logged, cache, blocks) for name, quantity in QUANTITIES.items() if name in measured}
     given = measured.get("kv_cache_gib")
-    one_stage = start.choices.pipeline_parallel_size.value == 1  # else the GiB are of one stage, the blocks of another
-    if given is not None and given > 0 and one_stage:
+    if given is not None and given > 0 and not piped:
         room = Figure(given * GIB, (given - ROUNDING) * GIB, (given + ROUNDING) * GIB, "B", "exact")
-        pages, blocks = kv(start.facts, start.choices, room), _blocks(start, room)
+        pages, blocks = kv(facts, choices, room), _blocks(start, room)
         made |= {new: QUANTITIES[name].of(bill, pages, blocks) for name, new in GIVEN_KV.items() if name in measured}
     return made
 
 
-def _warm(start: Start, bill: Memory) -> Memory:
-    """The bill of a start whose compile cache was filled before: nothing is compiled, so that moment is not its peak.
+def _warm(start: Start, cold: Figure) -> Figure:
+    """The peak of a start whose compile cache was filled before: nothing is compiled, so that moment is not its peak.
 
     A plan must assume a cold one, and `memory` does.
     """
-    cold, fixed = bill.activations, start.facts.calibration.memory.activation_fixed.value
+    fixed = start.facts.calibration.memory.activation_fixed.value
     moved = [moment.bytes for moment in moments(start.facts, start.choices) if moment.name != "compile"]
     value = min(cold.value, max(moved) + fixed)
-    peak = Figure(value, min(cold.low, value), max(value, cold.high - (cold.value - value)), "B", cold.basis)
-    left, saved = bill.kv_cache, cold.value - value
-    kept = Figure(left.value + saved, left.low + saved, max(left.high, left.value + saved), "B", left.basis)
-    return replace(bill, activations=peak, kv_cache=kept)
+    return Figure(value, min(cold.low, value), max(value, cold.high - (cold.value - value)), "B", cold.basis)
+
+
+def _with_peak(bill: Memory, peak: Figure) -> Memory:
+    """The bill with another activation peak, and so much more or less for the cache."""
+    was, left = bill.activations, bill.kv_cache
+    kept = left.value + was.value - peak.value
+    low, high = left.low + was.high - peak.high, left.high + was.low - peak.low
+    return replace(bill, activations=peak, kv_cache=Figure(kept, min(low, kept), max(high, kept), "B", left.basis))
 
 
 def _blocks(start: Start, room: Figure) -> Figure:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from deployc.types.facts import MOST_CARDS
+
 Kind = Literal["own starts", "full logs", "tables", "threads"]
 """How much can be trusted: the engine's own breakdown, a whole log, a table in a document, figures quoted somewhere."""
 
@@ -89,11 +91,11 @@ class _Cells:
         self.notes.append(f"{key}: {value!r:.40} is no number to use, left out")
         return None
 
-    def whole(self, key: str) -> int | None:
+    def whole(self, key: str, most: float = _LARGEST) -> int | None:
         value = self.number(key)
         if value is None:
             return None
-        if value == int(value) and value >= 1:
+        if value == int(value) and 1 <= value <= most:
             return int(value)
         self.notes.append(f"{key}: {value:g} is no count, left out")
         return None
@@ -129,10 +131,10 @@ def own_start(values: Mapping[str, Any], file: str, line: int) -> Row:
         config=config or None,
         quantization=quantization,
         version=cells.text("engine_version"),
-        gpu=cells.text("gpu"), cards=cells.whole("gpus"),
+        gpu=cells.text("gpu"), cards=cells.whole("gpus", MOST_CARDS),
         total_gib=cells.number("total_gib"),
-        pipeline_parallel_size=cells.whole("pp") or arguments.whole("pipeline_parallel_size"),
-        data_parallel_size=cells.whole("dp") or arguments.whole("data_parallel_size"),
+        pipeline_parallel_size=cells.whole("pp", MOST_CARDS) or arguments.whole("pipeline_parallel_size", MOST_CARDS),
+        data_parallel_size=cells.whole("dp", MOST_CARDS) or arguments.whole("data_parallel_size", MOST_CARDS),
         expert_parallel=bool(arguments.values.get("enable_expert_parallel")),
         enforce_eager=bool(arguments.values.get("enforce_eager", False)),
         max_loras=(arguments.whole("max_loras") or 1) if lora else None,  # the engine's own defaults
@@ -161,8 +163,8 @@ def published_start(values: Mapping[str, Any], file: str, line: int) -> Row:
         version=cells.text("vllm_version"),
         gpu=gpu, cards=cards,
         total_gib=cells.number("gpu_total_gib"),
-        pipeline_parallel_size=cells.whole("pp"),
-        data_parallel_size=cells.whole("dp"),
+        pipeline_parallel_size=cells.whole("pp", MOST_CARDS),
+        data_parallel_size=cells.whole("dp", MOST_CARDS),
         expert_parallel=values.get("enable_expert_parallel") is True,
         enforce_eager=eager if isinstance(eager, bool) else None,
         max_loras=None, max_lora_rank=None,
@@ -178,7 +180,7 @@ def _row(cells: _Cells, file: str, line: int, kind: Kind, **own: Any) -> Row:
         "model": cells.text("model") or "",
         "family": cells.text("family") or "",
         "recalled": cells.text("config_basis") == "recalled",
-        "tensor_parallel_size": cells.whole("tp"),
+        "tensor_parallel_size": cells.whole("tp", MOST_CARDS),
         "gpu_memory_utilization": cells.number("gpu_memory_utilization"),
         "max_model_len": cells.whole("max_model_len"),
         "max_num_seqs": cells.whole("max_num_seqs"),

@@ -77,6 +77,8 @@ def start(row: Row) -> Start:
     facts = Facts(model, (), (of_card.facts,) * cards, known, locked=True, calibration=calibration(version))
     if row.warm:
         told.notes.append("the compile cache was warm: beside the model's figure for a warm one")
+    if choices.pipeline_parallel_size.value > 1:
+        told.notes.append("of a pipeline the first stage is logged: beside the model's figures for that stage")
     return Start(facts, choices, of_card.family, frozenset(told.assumed), told.missing, tuple(told.notes), row.warm)
 
 
