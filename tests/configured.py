@@ -111,5 +111,5 @@ def choices_of(**changes: Any) -> Choices:
         "max_num_batched_tokens": 2048, "gpu_memory_utilization": 0.9, "enforce_eager": False,
         "enable_prefix_caching": True,
     } | changes  # fmt: skip
-    ignore = values.pop("ignore", ("lm_head",))
-    return Choices(ignore=ignore, **{name: Choice(value, "search") for name, value in values.items()})
+    plain = {name: values.pop(name) for name in ("ignore", "group_size") if name in values}
+    return Choices(**plain, **{name: Choice(value, "search") for name, value in values.items()})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from deployc.cost.weights.names import read
 from deployc.types.choices import Choices
@@ -47,12 +48,14 @@ def made(group: TensorGroup, choices: Choices) -> Iterator[TensorGroup]:
         yield TensorGroup(f"{module}.{parameter}", dtype, shape, taken)
 
 
+@lru_cache(maxsize=1024)
 def _taken(group: TensorGroup, ignore: tuple[str, ...]) -> int:
     """How many tensors of a group are quantized; `ignore` may name single layers of it."""
     if not is_linear(group):
         return 0
-    if any(character.isdigit() for name in ignore for character in name):
-        return sum(is_quantized(replace(group, pattern=name, count=1), ignore) for name in expand(group))
+    if any(character.isdigit() for entry in ignore for character in entry):
+        wanted = [f".{entry}." for entry in ignore if entry]
+        return sum(not any(entry in f".{name}." for entry in wanted) for name in expand(group))
     return group.count if is_quantized(group, ignore) else 0
 
 

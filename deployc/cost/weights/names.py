@@ -17,16 +17,18 @@ COLUMN = (
     "q_proj", "k_proj", "v_proj", "qkv_proj", "gate_proj", "up_proj", "gate_up_proj", "w1", "w3", "q_b_proj",
     "kv_b_proj", "qkv", "Wqkv", "wqkv", "c_attn", "query_key_value", "W_pack", "fc1", "linear_fc1", "linear_1", "c_fc",
     "dense_h_to_4h", "in_proj", "in_proj_qkvz", "in_proj_ba", "in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a",
-    "conv1d", "conv", "dt_proj", "input_linear", "mlp.0", "gate_and_up_proj",
+    "conv1d", "conv", "dt_proj", "input_linear", "mlp.0", "per_layer_model_projection", "linear_left",
 )  # fmt: skip
 ROW = (
     "o_proj", "down_proj", "w2", "wo", "out_proj", "fc2", "linear_fc2", "linear_2", "c_proj", "dense",
-    "dense_4h_to_h", "x_proj", "output_linear", "proj", "mlp.2",
+    "dense_4h_to_h", "x_proj", "output_linear", "proj", "mlp.2", "linear_right",
 )  # fmt: skip
 """ColumnParallelLinear and RowParallelLinear (or their merged kinds) of vllm/model_executor/models/*.py, 0.25.1."""
 KEYS = ("k_proj", "v_proj")
 JOINED = ("qkv_proj", "Wqkv", "wqkv", "query_key_value", "c_attn", "W_pack")
 HEADS = ("A_log", "D", "dt_bias", "sinks")
+STACKED = ("input_linear", "output_linear")
+"""Routed experts of Granite, in one tensor each."""
 FUSED = {
     "q_proj": "qkv_proj", "k_proj": "qkv_proj", "v_proj": "qkv_proj", "gate_proj": "gate_up_proj",
     "up_proj": "gate_up_proj", "w1": "gate_up_proj", "w3": "gate_up_proj", "w2": "down_proj",
@@ -94,7 +96,7 @@ def read(pattern: str) -> Name:
         role=_role(named, parts[: end - 1], tower),
         layers=numbers(layer[1]) if layer else (),
         experts=len(numbers(expert[1])) if numbered and expert else 0,
-        routed=bool(expert),
+        routed=bool(expert) or (module in STACKED and "block_sparse_moe" in parts),
         tower=tower,
         held_as=held,
     )
@@ -112,7 +114,7 @@ def _role(module: str, around: list[str], tower: bool) -> Role:
         return "heads"
     if not tower and (module in (*EMBEDDINGS, *OUTPUTS) or module == "embed_tokens_per_layer"):
         return "vocabulary"
-    if "indexer" in around or (module == "proj" and "patch_embed" in around) or (module == "conv" and tower):
+    if "indexer" in around or (module == "proj" and around[-1:] != ["attn"]) or (module == "conv" and tower):
         return "replicated"
     if not tower and module in KEYS:
         return "keys"

@@ -20,6 +20,10 @@ OF_OUTPUTS = ("bias", "SCB")
 OF_ELEMENTS = ("absmax", "weight.absmax", "nested_absmax", "weight.nested_absmax")
 
 
+WHOLE_TOWERS = ("gemma3n", "gemma4")
+"""Encoders of transformers itself (AutoModel.from_config), whole on every rank: models/{gemma3n,gemma4}_mm.py."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ranks:
     """How a model is spread. `experts` = ranks over which routed experts are divided: TP x DP, whole or each cut."""
@@ -27,7 +31,7 @@ class Ranks:
     tensor: int = 1
     experts: int = 1
     whole_experts: bool = False  # expert parallelism: each rank has some of them, whole
-    towers: int = 1  # ranks over which towers are divided; `--mm-encoder-tp-mode data` replicates them
+    towers: int = 1  # ranks over which towers are divided
     act_order: bool = False  # GPTQ desc_act: every rank keeps all scales of row-parallel layers
 
     @classmethod
@@ -36,7 +40,8 @@ class Ranks:
         tensor = choices.tensor_parallel_size.value
         spread = tensor * choices.data_parallel_size.value
         quantized = facts.model.config.get("quantization_config") or {}
-        return cls(tensor, spread, choices.expert_parallel.value, tensor, bool(quantized.get("desc_act")))
+        towers = 1 if facts.model.architecture.model_type in WHOLE_TOWERS else tensor
+        return cls(tensor, spread, choices.expert_parallel.value, towers, bool(quantized.get("desc_act")))
 
 
 def shard(tensor: TensorGroup, architecture: Architecture, tensor_parallel_size: int) -> tuple[int, ...]:
