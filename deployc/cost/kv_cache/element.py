@@ -37,11 +37,16 @@ def token_bytes(cache: LayerCache, facts: Facts, choices: Choices) -> int:
     element = ELEMENT_BYTES[dtype]
     if cache.kind == "mla":
         return _latent_bytes(cache, facts, dtype)
-    heads = max(1, cache.kv_heads // choices.tensor_parallel_size.value)
+    heads = heads_on_rank(cache, choices)
     own_size = cache.kind == "full" or facts.calibration.memory.kv.window_value_size
     values = cache.head_dim_v if own_size and cache.head_dim_v else cache.head_dim
     scales = 2 * TOKEN_HEAD_SCALE if dtype.endswith("per_token_head") else 0
     return int(heads * ((cache.head_dim + values) * element + scales))
+
+
+def heads_on_rank(cache: LayerCache, choices: Choices) -> int:
+    """KV heads of one rank: at least one (vllm/config/model.py, get_num_kv_heads); a latent vector is one head."""
+    return max(1, cache.kv_heads // choices.tensor_parallel_size.value)
 
 
 def state_bytes(cache: LayerCache, choices: Choices) -> int:

@@ -138,6 +138,8 @@ def layout(facts: Facts, choices: Choices) -> Layout:
     made = grouped(layer_specs(facts, choices), kv)
     block = max((group.bytes(stage) for stage in stages(facts, choices) for group in made.groups), default=0)
     whole = max((group.all_bytes for group in made.groups), default=0)
+    if not kv.stage_checked and any(len(group.kinds) > 1 for group in made.groups):
+        block = whole  # a group of several kinds kept the pages of all stages
     return Layout(
         groups=made.groups,
         block_bytes=block,

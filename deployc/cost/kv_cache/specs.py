@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deployc.cost.kv_cache.block_size import block_tokens, checkpoint, keeps_every_state
-from deployc.cost.kv_cache.element import state_bytes, token_bytes
+from deployc.cost.kv_cache.element import heads_on_rank, state_bytes, token_bytes
 from deployc.cost.kv_cache.groups import Kinds
 from deployc.cost.kv_cache.spec import CacheSpec
 from deployc.types.architecture import LayerCache
@@ -52,7 +52,8 @@ def stages(facts: Facts, choices: Choices) -> tuple[range, ...]:
 
 def _attention(cache: LayerCache, facts: Facts, choices: Choices, tokens: int) -> CacheSpec:
     page = tokens * token_bytes(cache, facts, choices)
-    return CacheSpec(cache.kind, tokens, page, cache.window, shape=(cache.kv_heads, cache.head_dim, cache.head_dim_v))
+    shape = (heads_on_rank(cache, choices), cache.head_dim, cache.head_dim_v)
+    return CacheSpec(cache.kind, tokens, page, cache.window, shape=shape)
 
 
 def _state(cache: LayerCache, facts: Facts, choices: Choices, tokens: int) -> CacheSpec:
