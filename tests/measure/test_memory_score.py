@@ -112,7 +112,7 @@ def test_figures_on_an_assumed_input_stand_apart_and_name_it() -> None:
     assert found["weights_gib"].group == "threads, other cards, inputs assumed"  # tensor parallel size
     assert found["kv_cache_tokens"].group == "threads, other cards, inputs assumed"
     notes = " ".join(found["kv_cache_tokens"].notes)
-    for said in ("an unknown version", "max_num_seqs 256", "gpu_memory_utilization", "tensor_parallel_size 1"):
+    for said in ("vLLM 0.8.0 taken as 0.16.0", "max_num_seqs 256", "gpu_memory_utilization", "tensor_parallel_size 1"):
         assert said in notes
     known = {one.quantity: one for one in score([published("log-084", tp=1)]).scored}
     assert known["weights_gib"].group == "threads, other cards"
@@ -132,6 +132,18 @@ def test_a_version_that_is_not_known_is_the_nearest_and_says_so(said: str, taken
     assert begun.facts.engine.version == taken
     assert ("version" in begun.assumed) == assumed
     assert any(f"{said} taken as {taken}" in note for note in begun.notes) == (said != taken)
+
+
+def test_a_thread_of_vllm_is_of_its_time() -> None:
+    """Pull request 17122 is of April 2025, between 0.8.0 (March) and 0.9.0 (May)."""
+    assert "17122" in published("log-084").source
+    begun = start(published("log-084"))
+    assert begun.facts.engine.version == "0.16.0"
+    assert begun.choices.gpu_memory_utilization.value == 0.9  # 0.92 from 0.20
+    assert "version" in begun.assumed
+    old = start(published("log-084", source="https://github.com/vllm-project/vllm/pull/13109")).choices
+    assert (old.max_num_seqs.value, old.max_num_batched_tokens.value) == (256, 32768)  # before V1: whole prompts
+    assert start(published("log-084", source="https://example.com/1")).facts.engine.version == "0.33.0"
 
 
 def test_a_name_for_several_cards_is_the_one_of_that_memory_or_the_one_that_can_hold_it() -> None:

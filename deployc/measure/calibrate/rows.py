@@ -73,6 +73,7 @@ class Row:
     measured: Mapping[str, float]
     notes: tuple[str, ...] = ()
     said: str = ""  # the row's own note
+    source: str = ""  # its address
 
 
 @dataclass(slots=True)
@@ -189,6 +190,7 @@ def _row(cells: _Cells, file: str, line: int, kind: Kind, **own: Any) -> Row:
         "kv_cache_dtype": cells.text("kv_cache_dtype"),
         "block_size": cells.whole("block_size"),
         "said": cells.text("note") or "",
+        "source": cells.text("source") or "",
     }
     return Row(file=file, line=line, kind=kind, **shared, **own, notes=tuple(cells.notes))
 

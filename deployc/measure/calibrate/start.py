@@ -15,7 +15,7 @@ from deployc.facts.calibration import calibration
 from deployc.facts.faults import Fault
 from deployc.facts.model import from_config
 from deployc.measure.calibrate.card import Card, card
-from deployc.measure.calibrate.config import Unknown, config_json
+from deployc.measure.calibrate.config import Unknown, config_json, released
 from deployc.measure.calibrate.quantized import quantization_config
 from deployc.measure.calibrate.rows import Row
 from deployc.types.choices import Choice, Choices
@@ -72,7 +72,7 @@ def start(row: Row) -> Start:
         told.assumed.add("card")
     if of_card.missing:
         told.missing["card"] = of_card.missing
-    choices = _choices(row, model, known, of_card, told)
+    choices = _choices(row, model, known, version, of_card, told)
     cards = choices.tensor_parallel_size.value * choices.pipeline_parallel_size.value
     facts = Facts(model, (), (of_card.facts,) * cards, known, locked=True, calibration=calibration(version))
     if row.warm:
@@ -102,7 +102,7 @@ def _engine(row: Row, told: _Told) -> tuple[EngineFacts, str]:
     What changed in memory is known from version to version, so that the row's own is asked for where it names one.
     Another patch of the same minor version is no assumption.
     """
-    said = row.version or next(iter(re.findall(r"v?0\.\d+\.\d+", row.said)), None)
+    said = row.version or next(iter(re.findall(r"v?0\.\d+\.\d+", row.said)), None) or _of_thread(row.source)
     version = _nearest(said, engine.versions())
     if version != row.version:
         of = f"vLLM {said}" if said else "an unknown version"
@@ -112,6 +112,17 @@ def _engine(row: Row, told: _Told) -> tuple[EngineFacts, str]:
     facts = _loaded(version)
     own = said if said and _numbers(said) else version
     return facts if row.block_size is None else replace(facts, block_size=row.block_size), own
+
+
+def _of_thread(source: str) -> str | None:
+    """The release before an issue or pull request of vLLM itself was opened, by its number.
+
+    Numbers of threads at releases are in profiles/calibration/families.json.
+    """
+    number = re.search(r"github\.com/vllm-project/vllm/(?:pull|issues)/(\d{1,9})", source)
+    if number is None:
+        return None
+    return max(last for last in released()["threads"] if last[0] <= int(number[1]))[1]  # type: ignore[no-any-return]
 
 
 def _nearest(said: str | None, known: tuple[str, ...]) -> str:
@@ -131,16 +142,16 @@ def _loaded(version: str) -> EngineFacts:
     return engine.load(profiles() / "engines" / f"vllm-{version}.json")
 
 
-def _choices(row: Row, model: ModelFacts, known: EngineFacts, of_card: Card, told: _Told) -> Choices:
-    facts = Facts(model, (), (of_card.facts,), known, locked=True)
-    tokens, seqs = batch_defaults(facts)
-    why = f"vLLM {known.version}'s default on this card"
-    tp = told.default("tensor_parallel_size", row.tensor_parallel_size, row.cards or 1, "as many as cards are named")
+def _choices(row: Row, model: ModelFacts, known: EngineFacts, version: str, of_card: Card, told: _Told) -> Choices:
     positions = model.architecture.max_position_embeddings
     length = told.default("max_model_len", row.max_model_len, positions, "the model's positions")
-    many = told.default("max_num_seqs", row.max_num_seqs, min(seqs, row.max_num_batched_tokens or seqs), why, "card")
+    old = _numbers(version) < _numbers(released()["before_v1"]["until"])
+    tokens, seqs = _before_v1(length.value) if old else batch_defaults(_one_card(model, of_card, known))
+    why, needs = ("the default before V1", "") if old else (f"vLLM {known.version}'s default on this card", "card")
+    tp = told.default("tensor_parallel_size", row.tensor_parallel_size, row.cards or 1, "as many as cards are named")
+    many = told.default("max_num_seqs", row.max_num_seqs, min(seqs, row.max_num_batched_tokens or seqs), why, needs)
     batch = told.default(
-        "max_num_batched_tokens", row.max_num_batched_tokens, min(tokens, many.value * length.value), why, "card"
+        "max_num_batched_tokens", row.max_num_batched_tokens, min(tokens, many.value * length.value), why, needs
     )
     share = told.default(
         "gpu_memory_utilization", row.gpu_memory_utilization, known.gpu_memory_utilization,
@@ -166,6 +177,17 @@ def _choices(row: Row, model: ModelFacts, known: EngineFacts, of_card: Card, tol
         max_lora_rank=_optional(row.max_lora_rank),
         max_loras=_optional(row.max_loras),
     )
+
+
+def _one_card(model: ModelFacts, of_card: Card, known: EngineFacts) -> Facts:
+    return Facts(model, (), (of_card.facts,), known, locked=True)
+
+
+def _before_v1(length: int) -> tuple[int, int]:
+    """Tokens and sequences of a step: whole prompts, and chunks where a prompt may be long (vLLM before 0.8)."""
+    old = released()["before_v1"]
+    chunk: int = old["least_tokens"]
+    return max(chunk, length) if length <= old["longest_whole"] else chunk, old["max_num_seqs"]
 
 
 def _kv_cache_dtype(row: Row, dtype: str) -> Choice[str]:
