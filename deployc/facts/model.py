@@ -11,7 +11,7 @@ from typing import Any
 
 from deployc.diagnostics import Diagnostic, note
 from deployc.facts import faults
-from deployc.facts.architecture import architecture
+from deployc.facts.architecture import WHOLES, architecture
 from deployc.facts.assume import applied, check_used
 from deployc.facts.headers import INDEX, check_shard, read_header, shards
 from deployc.facts.promise import check_promise, is_tied_output
@@ -44,7 +44,7 @@ def model_facts(
     tensors = weights(source, files)
     embeddings, assume = _embedding_dtype(tensors or []), assume or {}
     as_if, words = applied(config, assume)
-    arch = architecture(as_if, embeddings, words)
+    arch = architecture(as_if, embeddings, words, _preprocessor(source, files, config))
     notes: list[Diagnostic] = []
     if tensors is None:
         groups = shapes(as_if, arch)
@@ -72,6 +72,12 @@ def model_facts(
         assume=assume,
     )
     return facts, notes
+
+
+def _preprocessor(source: Source, files: Mapping[str, Entry], config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """preprocessor_config.json of a model with several modalities; empty where there is none. Raises Fault DC203."""
+    name = "preprocessor_config.json"
+    return read_json(source, name) if name in files and config.get("model_type") in tuple(WHOLES) else {}
 
 
 def _read(config: Mapping[str, Any], embeddings: str | None, words: Mapping[str, str], *, shaped: bool) -> object:

@@ -232,9 +232,10 @@ def test_an_odd_config_is_a_fault_or_an_architecture_and_never_a_traceback(
     st.sampled_from(sorted({*FAMILIES, *WHOLES})),
     st.dictionaries(st.sampled_from(EVERY_KEY), VALUES, max_size=4),
     st.dictionaries(st.sampled_from(EVERY_KEY), VALUES, max_size=4),
+    st.dictionaries(st.sampled_from(["size", "max_pixels", "max_patches"]), VALUES, max_size=2),
 )
 def test_any_config_of_any_family_is_a_fault_or_an_architecture(
-    model_type: str, change: dict[str, Any], inner: dict[str, Any]
+    model_type: str, change: dict[str, Any], inner: dict[str, Any], preprocessor: dict[str, Any]
 ) -> None:
     """Starts from what the family's class documents, so that the reading goes deep before it meets what is odd."""
     whole = WHOLES.get(model_type)
@@ -246,7 +247,7 @@ def test_any_config_of_any_family_is_a_fault_or_an_architecture(
     else:
         changed |= text | inner | change
     try:
-        arch = architecture(changed)
+        arch = architecture(changed, preprocessor=preprocessor)
     except Fault as fault:
         assert fault.diagnostic.code in ("DC208", "DC209", "DC210")
         assert "--assume" in fault.diagnostic.fix

@@ -445,6 +445,41 @@ def test_audio() -> None:
     assert (tower.kind, tower.layers, tower.hidden_size, tower.tokens) == ("audio", 32, 1280, 750)  # 30 s
 
 
+@pytest.mark.parametrize(
+    ("model_type", "name", "vision", "preprocessor", "tokens"),
+    [
+        # Qwen2-VL-7B: 12,845,056 pixels in units of 2 x 2 patches of 14 pixels
+        ("qwen2_vl", "Qwen2VLForConditionalGeneration", {"patch_size": 14}, {"max_pixels": 12_845_056}, 16_384),
+        # Qwen3-VL: patches of 16
+        ("qwen3_vl", "Qwen3VLForConditionalGeneration", {"patch_size": 16},
+         {"size": {"longest_edge": 16_777_216, "shortest_edge": 65_536}}, 16_384),
+        ("qwen3_vl", "Qwen3VLForConditionalGeneration", {"patch_size": 16}, {}, 0),
+        # Llama 4: 16 tiles and the whole image, 24 x 24 patches each, shrunk to 12 x 12
+        ("llama4", "Llama4ForConditionalGeneration", {"image_size": 336, "patch_size": 14}, {"max_patches": 16}, 2_448),
+        # InternVL3: 12 tiles and the whole, 256 each
+        ("internvl", "InternVLForConditionalGeneration", {"image_size": [448, 448]}, {"max_patches": 12}, 3_328),
+        ("gemma4", "Gemma4ForConditionalGeneration", {"default_output_length": 280}, {}, 280),
+    ],
+)  # fmt: skip
+def test_tokens_of_the_largest_image(
+    model_type: str, name: str, vision: dict[str, Any], preprocessor: dict[str, Any], tokens: int
+) -> None:
+    config = {"model_type": model_type, "architectures": [name], "dtype": "bfloat16", "text_config": {},
+              "vision_config": vision}  # fmt: skip
+    assert architecture(config, preprocessor=preprocessor).towers[0].tokens == tokens
+
+
+def test_internvl_chat_counts_its_tiles_itself() -> None:
+    vision = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096,
+              "image_size": 448, "patch_size": 14}  # fmt: skip
+    text = sizes(3584, 18944, 28, 28, 4, 151674, 32768) | {"model_type": "qwen2", "tie_word_embeddings": False}
+    arch = architecture(
+        {"model_type": "internvl_chat", "architectures": ["InternVLChatModel"], "torch_dtype": "bfloat16",
+         "llm_config": text, "vision_config": vision, "max_dynamic_patch": 12, "downsample_ratio": 0.5}
+    )  # fmt: skip
+    assert (arch.kv_heads, arch.towers[0].tokens) == (4, 13 * 256)  # InternVL3-8B: 32 x 32 patches, 16 x 16 of them
+
+
 # --- older families --------------------------------------------------------------------------------------------------
 
 

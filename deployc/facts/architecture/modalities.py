@@ -25,12 +25,14 @@ class Whole:
     key: str = "text_config"
     flat: bool = False  # older files have the language model's keys at the top
 
-    def towers(self, config: Config) -> tuple[Tower, ...]:
+    def towers(self, config: Config, preprocessor: Config) -> tuple[Tower, ...]:
         """Raises Fault DC210."""
         keys = Keys(config)
         found = (
-            tower(keys, "vision_config", "vision", self.vision, self.image_tokens) if self.vision else None,
-            tower(keys, "audio_config", "audio", self.audio, self.audio_tokens) if self.audio else None,
+            tower(keys, "vision_config", "vision", self.vision, self.image_tokens, preprocessor)
+            if self.vision
+            else None,
+            tower(keys, "audio_config", "audio", self.audio, self.audio_tokens, preprocessor) if self.audio else None,
         )
         return tuple(one for one in found if one is not None)
 
@@ -69,21 +71,37 @@ WHOLES: Mapping[str, Whole] = {
         "gemma4_text",
         "gemma4_vision",
         "gemma4_audio",
-        towers.named("vision_soft_tokens_per_image", 0),
+        towers.pooled,
     ),
     "mistral3": Whole("Mistral3ForConditionalGeneration", "mistral", _PIXTRAL, image_tokens=towers.merged),
     "llava": Whole("LlavaForConditionalGeneration", "llama", _CLIP, image_tokens=towers.patches),
     "llava_next": Whole("LlavaNextForConditionalGeneration", "llama", _CLIP, image_tokens=towers.tiles),
     "llava_onevision": Whole("LlavaOnevisionForConditionalGeneration", "qwen2", _SIGLIP),
-    "qwen2_vl": Whole("Qwen2VLForConditionalGeneration", "qwen2_vl_text", "qwen2_vl_vision", flat=True),
-    "qwen2_5_vl": Whole("Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl_text", "qwen2_5_vl_vision", flat=True),
-    "qwen3_vl": Whole("Qwen3VLForConditionalGeneration", "qwen3_vl_text", "qwen3_vl_vision"),
-    "qwen3_vl_moe": Whole("Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe_text", "qwen3_vl_moe_vision"),
-    "qwen3_5": Whole("Qwen3_5ForConditionalGeneration", "qwen3_5_text", "qwen3_5_vision"),
-    "qwen3_5_moe": Whole("Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe_text", "qwen3_5_moe_vision"),
-    "llama4": Whole("Llama4ForConditionalGeneration", "llama4_text", "llama4_vision_model"),
-    "internvl": Whole("InternVLForConditionalGeneration", "qwen2", "internvl_vision"),
-    "internvl_chat": Whole("InternVLChatModel", "qwen2", "intern_vit_6b", key="llm_config"),
+    "qwen2_vl": Whole(
+        "Qwen2VLForConditionalGeneration", "qwen2_vl_text", "qwen2_vl_vision", image_tokens=towers.pixels, flat=True
+    ),
+    "qwen2_5_vl": Whole(
+        "Qwen2_5_VLForConditionalGeneration",
+        "qwen2_5_vl_text",
+        "qwen2_5_vl_vision",
+        image_tokens=towers.pixels,
+        flat=True,
+    ),
+    "qwen3_vl": Whole(
+        "Qwen3VLForConditionalGeneration", "qwen3_vl_text", "qwen3_vl_vision", image_tokens=towers.pixels
+    ),
+    "qwen3_vl_moe": Whole(
+        "Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe_text", "qwen3_vl_moe_vision", image_tokens=towers.pixels
+    ),
+    "qwen3_5": Whole("Qwen3_5ForConditionalGeneration", "qwen3_5_text", "qwen3_5_vision", image_tokens=towers.pixels),
+    "qwen3_5_moe": Whole(
+        "Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe_text", "qwen3_5_moe_vision", image_tokens=towers.pixels
+    ),
+    "llama4": Whole("Llama4ForConditionalGeneration", "llama4_text", "llama4_vision_model", image_tokens=towers.llama4),
+    "internvl": Whole("InternVLForConditionalGeneration", "qwen2", "internvl_vision", image_tokens=towers.internvl),
+    "internvl_chat": Whole(
+        "InternVLChatModel", "qwen2", "intern_vit_6b", image_tokens=towers.internvl_chat, key="llm_config"
+    ),
     "idefics3": Whole("Idefics3ForConditionalGeneration", "llama", "idefics3_vision"),
     "smolvlm": Whole("SmolVLMForConditionalGeneration", "llama", "smolvlm_vision"),
     "aya_vision": Whole("AyaVisionForConditionalGeneration", "cohere2", _SIGLIP),

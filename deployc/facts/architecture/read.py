@@ -45,12 +45,16 @@ _DTYPES = {"bfloat16": "BF16", "float16": "F16", "float32": "F32"}
 
 
 def architecture(
-    config: Config, weights_dtype: str | None = None, assumed: Mapping[str, str] | None = None
+    config: Config,
+    weights_dtype: str | None = None,
+    assumed: Mapping[str, str] | None = None,
+    preprocessor: Config | None = None,
 ) -> Architecture:
     """The dimensions of a causal language model, alone or with towers. Raises Fault DC208, DC209, DC210.
 
     `weights_dtype` is the safetensors dtype of the embeddings, for a config.json that names no dtype. `assumed` maps
-    each key of config.json that was put there by `--assume` to what it says, in words.
+    each key of config.json that was put there by `--assume` to what it says, in words. `preprocessor` is
+    preprocessor_config.json, which says how large an image may be.
     """
     assumed = assumed or {}
     whole = _whole(config, assumed)
@@ -84,7 +88,7 @@ def architecture(
         moe_intermediate_size=experts.size,
         shared_expert_size=experts.shared,
         moe_layers=experts.layers,
-        towers=whole.towers(config) if whole else (),
+        towers=whole.towers(config, preprocessor or {}) if whole else (),
         assumed=tuple(assumed.values()),
         rope=_rope(keys),
         text=text if whole else "",
