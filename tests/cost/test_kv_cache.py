@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from caches import CACHES, GIB, alternating, every, full, gdn, laid_out, latent, windowed
 from configured import A100, HOST, card
 
+from deployc.data import profiles
+from deployc.facts.engine_memory import release
 from deployc.types.architecture import LayerCache, State
 
 B200 = card("b200", 178 * GIB, 8e12, (10, 0), 2.25e15, "nvlink")
@@ -312,3 +315,11 @@ def test_every_model_of_the_table_has_a_layout_in_every_version() -> None:
     for version in ("0.16.0", "0.19.0", "0.25.1", "0.32.0", "0.33.0"):
         for model in CACHES:
             assert laid_out(model, version).block_bytes > 0
+
+
+def test_each_behaviour_of_a_version_names_its_source_and_holds_until_the_next() -> None:
+    behaviours = json.loads((profiles() / "engines" / "kv_cache.json").read_bytes())["behaviours"]
+    for name, entries in behaviours.items():
+        versions = [release(entry["since"]) for entry in entries]
+        assert versions == sorted(set(versions)), name
+        assert all("vllm/" in entry["source"] or "classes" in entry["source"] for entry in entries), name

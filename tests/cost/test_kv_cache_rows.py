@@ -20,7 +20,7 @@ def laid_out_for(row: dict[str, Any]) -> Layout:
     settings = ("max_model_len", "max_num_batched_tokens", "kv_cache_dtype", "dtype")
     return laid_out(
         row["model"],
-        row["version"],
+        row["version"] or "0.19.0",
         pp=row.get("pp", 1),
         tensor_parallel_size=row.get("tp", 1),
         enable_prefix_caching=row["id"] != "log-098",  # off by default in hybrid models of that version
