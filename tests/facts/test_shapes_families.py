@@ -12,9 +12,13 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_models import JSON
 from tiny_models import TINY
 
 from deployc.facts.architecture import architecture
+from deployc.facts.faults import Fault
 from deployc.facts.shapes import FAMILIES, derivable, shapes
 from deployc.facts.shapes.multimodal import WRAPPERS
 from deployc.types.groups import expand
@@ -90,3 +94,25 @@ def test_patterns_name_as_many_tensors_as_they_count(name: str) -> None:
     names = [tensor for group in groups for tensor in expand(group)]
     assert len(names) == len(set(names)) == sum(group.count for group in groups)
     assert [g.pattern for g in groups] == sorted(g.pattern for g in groups)
+
+
+PARTS = ("text_config", "vision_config", "audio_config")
+FURTHER = ["mamba_conv_bias", "num_nextn_predict_layers", "attention_bias", "moe_latent_size", "vision_feature_layer",
+           "downsample_ratio", "word_embed_proj_dim", "deepstack_visual_indexes", "quantization_config"]  # fmt: skip
+
+
+@given(st.data())
+def test_an_odd_config_is_a_fault_or_has_shapes_and_never_a_traceback(data: st.DataObject) -> None:
+    config = dict(TINY[data.draw(st.sampled_from(sorted(TINY)))])
+    place = data.draw(st.sampled_from([None, *(part for part in PARTS if isinstance(config.get(part), dict))]))
+    target: dict[str, Any] = config
+    if place:
+        target = config[place] = dict(config[place])
+    for key in data.draw(st.lists(st.sampled_from([*sorted(target), *FURTHER]), min_size=1, max_size=3)):
+        target[key] = data.draw(JSON)
+    try:
+        groups = shapes(config, architecture(config))
+    except Fault as fault:
+        assert fault.diagnostic.code in ("DC208", "DC209", "DC210")
+    else:
+        assert all(group.count > 0 and 0 not in group.shape for group in groups)

@@ -125,7 +125,8 @@ def _tower(tower: Tower, config: Mapping[str, Any], arch: Architecture, like: st
             detail = f"a tower of model_type {kind!r:.60}, whose tensors are not known here."
             raise faults.unsupported(f"{tower.key}.model_type", detail)
         module, block = VISION[kind]
-    for name, shape, count in block(sizes):
-        yield Part(f"{tower.module}{module}{name}", shape, count)
-    if tower.join:
-        yield from tower.join(sizes)
+    inside = [Part(f"{tower.module}{module}{name}", shape, count) for name, shape, count in block(sizes)]
+    for part in (*inside, *(tower.join(sizes) if tower.join else ())):
+        if 0 in part.shape:
+            raise faults.bad_dimension(tower.key, f"{part.name} would have no elements.")
+        yield part

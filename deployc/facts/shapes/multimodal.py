@@ -65,6 +65,8 @@ def _flag(sizes: Sizes, key: str, default: bool) -> bool:
 def _width(sizes: Sizes) -> int:
     """Hidden size of the tower, times the number of its layers that are read."""
     read = sizes.whole.get("vision_feature_layer")
+    if read == []:
+        raise faults.bad_dimension("vision_feature_layer", "no layer of the tower is read.")
     layers = len(read) if isinstance(read, list) else 1
     return layers * sizes.number("hidden_size")
 

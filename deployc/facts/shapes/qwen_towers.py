@@ -57,7 +57,7 @@ def qwen2_vl(sizes: Sizes) -> Iterator[Part]:
 def _ratio(sizes: Sizes) -> int:
     """`mlp_ratio`, a whole number that files may write as 4.0."""
     value = sizes.config.get("mlp_ratio", 4)
-    if type(value) not in (int, float) or value != int(value) or not 1 <= value <= 64:
+    if type(value) not in (int, float) or not 1 <= value <= 64 or value != int(value):
         raise faults.bad_dimension("mlp_ratio", f"a whole number is expected, not {value!r:.60}.")
     return int(value)
 

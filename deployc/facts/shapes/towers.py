@@ -23,6 +23,14 @@ def side(sizes: Sizes, key: str, default: int | None = None) -> int:
     return value
 
 
+def _patches(sizes: Sizes, patch: int, image: int | None = None) -> int:
+    """Patches of a whole image; `image` is the default of its side. Raises Fault DC210."""
+    across = side(sizes, "image_size", image) // patch
+    if not across:
+        raise faults.bad_dimension("patch_size", f"{patch} pixels are more than an image has.")
+    return across**2
+
+
 def _layers(module: str, count: int, each: Iterator[Part]) -> Iterator[Part]:
     yield from within(f"{module}.{run(range(count))}", each, count)
 
@@ -40,10 +48,9 @@ def clip(sizes: Sizes) -> Iterator[Part]:
     """CLIP: a class token, so one position more than patches; norms before and after the layers."""
     hidden, inner = sizes.number("hidden_size", 768), sizes.number("intermediate_size", 3072)
     patch = side(sizes, "patch_size", 32)
-    patches = (side(sizes, "image_size", 224) // patch) ** 2
     yield Part("embeddings.class_embedding", (hidden,))
     yield Part("embeddings.patch_embedding.weight", (hidden, 3, patch, patch))
-    yield from linear("embeddings.position_embedding", patches + 1, hidden)
+    yield from linear("embeddings.position_embedding", _patches(sizes, patch, 224) + 1, hidden)
     yield from _layers("encoder.layers", sizes.number("num_hidden_layers", 12), _clip_layer(hidden, inner))
     yield from norm("pre_layrnorm", hidden, bias=True)  # spelt so
     yield from norm("post_layernorm", hidden, bias=True)
@@ -54,7 +61,7 @@ def siglip(sizes: Sizes) -> Iterator[Part]:
     hidden, inner = sizes.number("hidden_size", 768), sizes.number("intermediate_size", 3072)
     patch = side(sizes, "patch_size", 16)
     yield from _patch("embeddings.patch_embedding", hidden, patch)
-    yield from linear("embeddings.position_embedding", (side(sizes, "image_size", 224) // patch) ** 2, hidden)
+    yield from linear("embeddings.position_embedding", _patches(sizes, patch, 224), hidden)
     yield from _layers("encoder.layers", sizes.number("num_hidden_layers", 12), _clip_layer(hidden, inner))
     yield from norm("post_layernorm", hidden, bias=True)
     if sizes.flag("vision_use_head", default=True):
@@ -106,7 +113,7 @@ def llama4(sizes: Sizes) -> Iterator[Part]:
         yield from norm("post_attention_layernorm", hidden, bias=True)
 
     yield Part("class_embedding", (hidden,))
-    yield Part("positional_embedding_vlm", ((side(sizes, "image_size", 448) // patch) ** 2 + 1, hidden))
+    yield Part("positional_embedding_vlm", (_patches(sizes, patch, 448) + 1, hidden))
     yield from linear("patch_embedding.linear", hidden, 3 * patch * patch)
     yield from norm("layernorm_pre", hidden, bias=True)
     yield from norm("layernorm_post", hidden, bias=True)
@@ -142,7 +149,7 @@ def internvl(sizes: Sizes) -> Iterator[Part]:
         yield Part("embeddings.mask_token", (1, 1, hidden))
     yield from _patch("embeddings.patch_embeddings.projection", hidden, patch)
     if sizes.flag("use_absolute_position_embeddings", default=True):
-        yield Part("embeddings.position_embeddings", (1, (side(sizes, "image_size", 448) // patch) ** 2 + 1, hidden))
+        yield Part("embeddings.position_embeddings", (1, _patches(sizes, patch, 448) + 1, hidden))
     yield from _layers("encoder.layer", sizes.number("num_hidden_layers", 24), layer())
     if not sizes.flag("use_mean_pooling", default=True):
         yield from norm("layernorm", hidden, bias=True)
@@ -204,7 +211,7 @@ def intern_vit(sizes: Sizes) -> Iterator[Part]:
 
     yield Part("embeddings.class_embedding", (1, 1, hidden))
     yield from _patch("embeddings.patch_embedding", hidden, patch)
-    yield Part("embeddings.position_embedding", (1, (side(sizes, "image_size") // patch) ** 2 + 1, hidden))
+    yield Part("embeddings.position_embedding", (1, _patches(sizes, patch) + 1, hidden))
     yield from _layers("encoder.layers", sizes.number("num_hidden_layers"), layer())
 
 
