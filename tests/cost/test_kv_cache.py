@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
-from caches import CACHES, GIB, alternating, every, full, gdn, laid_out, latent, windowed
+from caches import GIB, alternating, every, full, gdn, laid_out, latent, windowed
 from configured import A100, HOST, card
 
-from deployc.data import profiles
-from deployc.facts.engine_memory import release
 from deployc.types.architecture import LayerCache, State
 
 B200 = card("b200", 178 * GIB, 8e12, (10, 0), 2.25e15, "nvlink")
@@ -264,62 +261,3 @@ def test_the_cpu_engine_has_blocks_of_128_tokens() -> None:
     # measured: SmolLM2-135M, 1 GiB: 364 blocks, 46,592 tokens
     pages = laid_out((full(range(30), 3, 64),), card=HOST, max_model_len=8192)
     assert (pages.blocks(GIB), pages.logged_tokens(GIB)) == (364, 46_592)
-
-
-def test_one_block_is_no_requests() -> None:
-    # 101 blocks of 16 tokens, requests of 800: 50 blocks each. Two fit beside the null block, with 99 one and a part
-    pages = laid_out("qwen2.5-7b", max_model_len=800)
-    assert pages.usable_tokens(101 * pages.block_bytes) == 1600
-    assert pages.usable_tokens(100 * pages.block_bytes) == 800 + 49 * 16
-    assert pages.usable_tokens(-1) == pages.usable_tokens(0) == 0
-
-
-def test_usable_tokens_of_groups_are_whole_requests_and_a_part() -> None:
-    # Gemma-2-2B, 0.19: a request of 8,192 takes 512 + 513 = 1,025 blocks; of 1,600 blocks 1,599 are free: one request,
-    # and 574 blocks hold one of n tokens: ceil(n/16) + ceil(n/16) + 1 <= 574, n = 286 x 16 = 4,576
-    pages = laid_out("gemma-2-2b", "0.19.0", max_num_batched_tokens=8192)
-    assert pages.usable_tokens(1600 * pages.block_bytes) == 8192 + 4576
-
-
-@pytest.mark.parametrize(
-    ("version", "blocks"), [("0.18.1", 513), ("0.19.0", 1025), ("0.28.0", 1025), ("0.29.0", 1025 + 1)]
-)
-def test_what_the_check_at_start_demands(version: str, blocks: int) -> None:
-    # Gemma-2-2B: full 512, sliding 513. Up to 0.18 the first group stands for all: that of layer 0, sliding; from 0.29
-    # on with the null block
-    pages = laid_out("gemma-2-2b", version, max_num_batched_tokens=8192)
-    assert pages.needed(8192) == blocks * pages.block_bytes
-    assert pages.estimated(blocks * pages.block_bytes) == 8192
-    assert pages.estimated(blocks * pages.block_bytes - 1) < 8192
-
-
-def test_up_to_0_16_the_check_took_the_layers_of_all_stages() -> None:
-    pages = [laid_out("llama-3-8b", version, pp=2).needed(8192) for version in ("0.16.0", "0.17.1")]
-    assert pages == [512 * 32 * 65_536, 512 * 16 * 65_536]
-
-
-def test_the_longest_that_fits_is_whole_blocks_beside_the_null_block() -> None:
-    pages = laid_out("qwen2.5-7b")
-    assert pages.longest(101 * pages.block_bytes) == 1600
-    assert pages.longest(101 * pages.block_bytes, requests=3) == 33 * 16
-    assert pages.longest(pages.block_bytes) == pages.longest(0) == 0
-    assert pages.needed(528, requests=3) == 100 * pages.block_bytes
-
-
-def test_a_model_that_keeps_nothing_has_the_null_block_alone() -> None:
-    pages = laid_out(())
-    assert (pages.blocks(GIB), pages.token_bytes, pages.usable_tokens(GIB)) == (1, 0, 0)
-
-
-def test_every_model_of_the_table_has_a_layout_in_every_version() -> None:
-    for version in ("0.16.0", "0.19.0", "0.25.1", "0.32.0", "0.33.0"):
-        for model in CACHES:
-            assert laid_out(model, version).block_bytes > 0
-
-
-def test_each_behaviour_of_a_version_names_its_source_and_holds_until_the_next() -> None:
-    behaviours = json.loads((profiles() / "engines" / "kv_cache.json").read_bytes())["behaviours"]
-    for name, entries in behaviours.items():
-        versions = [release(entry["since"]) for entry in entries]
-        assert versions == sorted(set(versions)), name
-        assert all("vllm/" in entry["source"] or "classes" in entry["source"] for entry in entries), name
