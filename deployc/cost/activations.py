@@ -2,8 +2,8 @@
 
 vllm/v1/worker/gpu_worker.py, determine_available_memory: the most that torch holds while a dummy batch of
 max_num_batched_tokens runs through the model (attention skipped) and logits of max_num_seqs rows through the sampler,
-less what it held before. What counts at each moment is read in the sources named; four constants are measured
-(profiles/engines/memory.json, fitted by `python -m deployc.measure.calibrate.fit_memory`).
+less what it held before. What counts at each moment is read in the sources named; what is not found there is measured
+(profiles/engines/memory.json, fitted by `python -m deployc.measure.calibrate.memory_fit`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from deployc.types.facts import Facts
 from deployc.types.figure import Figure
 
 SPREAD = 1.05
-"""Between starts that are alike: of the peaks of 26 logged starts, all but a quantized one lie within."""
+"""Between starts that are alike."""
 SERVED_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 
 
@@ -33,32 +33,46 @@ class Moment:
 
 def activations(facts: Facts, choices: Choices, stage: int = 0) -> Figure:
     """The peak on one rank of a pipeline stage. `low` is that of a warm compile cache, `high` with the spread seen."""
-    fixed = facts.calibration.memory.activation_fixed
+    fixed, tables = facts.calibration.memory.activation_fixed, facts.calibration.memory.compile_tables
     found = {moment.name: moment.bytes for moment in moments(facts, choices, stage)}
-    compiling = found.pop("compile", 0.0)
-    warm, tables = max(found.values()), facts.calibration.memory.compile_tables
+    compiling, kept = found.pop("compile", 0.0), _sampler_state(facts, choices, stage)
+    warm = max(found.values())
     value = max(warm, compiling * tables.value)
     high = max(warm, compiling * tables.high) * SPREAD
-    return Figure(value + fixed.value, warm / SPREAD + fixed.low, high + fixed.high, "B", "transferred")
+    return Figure(
+        value + kept + fixed.value, warm / SPREAD + kept + fixed.low, high + kept + fixed.high, "B", "transferred"
+    )
 
 
 def moments(facts: Facts, choices: Choices, stage: int = 0) -> Iterator[Moment]:
     """Every moment that may be the peak, in the order in which they come; "compile" with one whole table."""
     model, element = facts.model.architecture, SERVED_BYTES[choices.dtype.value]
     tokens = choices.max_num_batched_tokens.value
-    hidden = tokens * model.hidden_size * element
-    beside = kept_embeddings(model, tokens, element) if stage == 0 else 0.0
-    if stage == 0 and model.towers:
+    batch = tokens * model.hidden_size * element
+    images = stage == 0 and model.towers and _profiles_images(facts)
+    beside = kept_embeddings(model, tokens, element) if images else 0.0
+    if images:
         yield Moment("tower", tower_peak(model, tokens, element, choices.tensor_parallel_size.value) + beside)
     kept = _expert_workspace(model, choices) * element
     if stage == 0 and not choices.enforce_eager.value:
-        yield Moment("compile", _table(model, choices) * element + facts.calibration.memory.kept_hidden.value * hidden)
+        yield Moment("compile", _table(model, choices) * element)
     yield Moment("batch", tokens * _layer_width(model, choices) * element + kept + beside)
-    if stage == choices.pipeline_parallel_size.value - 1:
-        yield Moment(
-            "sampler",
-            _sampler(facts, choices) + facts.calibration.memory.kept_hidden.value * hidden + kept + beside,
-        )
+    if _is_last(choices, stage):
+        rows = 2 * choices.max_num_seqs.value * model.hidden_size * element  # the last tokens' states, and random ones
+        yield Moment("sampler", _sampler(facts, choices) + batch + rows + kept + beside)
+
+
+def _is_last(choices: Choices, stage: int) -> bool:
+    return stage == choices.pipeline_parallel_size.value - 1
+
+
+def _first_runner(facts: Facts) -> bool:
+    quantized = "quantization_config" in facts.model.config
+    return facts.engine.model_runner(facts.model.architecture, quantized=quantized) == "V1"
+
+
+def _profiles_images(facts: Facts) -> bool:
+    return _first_runner(facts) or facts.calibration.memory.encoder_profiled_v2
 
 
 def _table(model: Architecture, choices: Choices) -> float:
@@ -93,9 +107,16 @@ def _expert_workspace(model: Architecture, choices: Choices) -> float:
 
 def _sampler(facts: Facts, choices: Choices) -> float:
     """Bytes of logits in the model's dtype and of their float32 copies, all of the vocabulary on every rank."""
-    model = facts.model.architecture
-    behaviour = facts.calibration.memory
-    first = facts.engine.model_runner(model, quantized="quantization_config" in facts.model.config) == "V1"
+    model, behaviour, seqs = facts.model.architecture, facts.calibration.memory, choices.max_num_seqs.value
+    first = _first_runner(facts)
     copies = (behaviour.sampler_copies_v1 if first else behaviour.sampler_copies_v2).value
-    element = SERVED_BYTES[choices.dtype.value]
-    return choices.max_num_seqs.value * model.vocab_size * (copies * 4 + element)
+    kept = min(behaviour.sampler_buffer_v1.value, seqs) * 4 if first else 0.0
+    return model.vocab_size * (seqs * (copies * 4 + SERVED_BYTES[choices.dtype.value]) + kept)
+
+
+def _sampler_state(facts: Facts, choices: Choices, stage: int) -> float:
+    """Bytes of what the second runner's sampler keeps of every sequence, from the version on that counts it."""
+    if _first_runner(facts) or not _is_last(choices, stage):
+        return 0.0
+    elements = choices.max_num_seqs.value * facts.model.architecture.vocab_size
+    return facts.calibration.memory.sampler_state_v2.value * elements

@@ -16,7 +16,9 @@ class EngineMemory:
     compile_tables: Factor  # embedding tables that are there once more while a cold compile cache is filled
     sampler_copies_v1: Factor  # float32 copies of [max_num_seqs, vocabulary] beside the logits, by model runner
     sampler_copies_v2: Factor
-    kept_hidden: Factor  # hidden states of a whole batch that are there beside what is counted
+    sampler_buffer_v1: Factor  # rows of [vocabulary] in float32 that its kernel keeps, at most one a sequence
+    sampler_state_v2: Factor  # B an element of [max_num_seqs, vocabulary]: kept all along, and counted
+    encoder_profiled_v2: bool  # whether the second runner profiles images; the first always does
     activation_fixed: Factor  # B, beside all that is counted
     non_torch_single: Factor  # B, one card
     non_torch_parallel: Factor  # B a card of several that share every layer

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from deployc import files
@@ -26,10 +26,6 @@ from deployc.measure.calibrate.lines import read
 from deployc.measure.calibrate.start import Start, start
 
 GIB = 2**30
-FITTED = ("sampler_copies_v1", "kept_hidden", "activation_fixed")
-"""Constants of the activation peak, by their names in profiles/engines/memory.json."""
-SINCE = {"sampler_copies_v1": "0.17.0", "kept_hidden": "0.8.0", "activation_fixed": "0.8.0"}
-"""The entry of each that the rows speak of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,34 +59,17 @@ def peak(sample: Sample, constants: Mapping[str, float]) -> float:
     """The predicted activation peak under these constants, bytes."""
     facts = sample.start.facts
     known = facts.calibration.memory
-    changed: dict[str, Any] = {name: replace(getattr(known, name), value=constants[name], low=0.0, high=1e12)
-                               for name in FITTED}  # fmt: skip
-    if sample.start.warm:
-        changed["compile_tables"] = replace(known.compile_tables, value=0.0, low=0.0, high=0.0)
-    engine = replace(known, **changed)
+    fixed = replace(known.activation_fixed, value=constants["activation_fixed"], low=0.0, high=1e12)
+    tables = replace(known.compile_tables, value=0.0, low=0.0, high=0.0) if sample.start.warm else known.compile_tables
+    engine = replace(known, activation_fixed=fixed, compile_tables=tables)
     facts = replace(facts, calibration=replace(facts.calibration, engine=engine))
     return activations(facts, sample.start.choices).value
 
 
 def fit_peak(training: Sequence[Sample]) -> dict[str, float]:
-    """The constants with the least mean absolute error, found one after the other on ever finer steps."""
-    best = {"sampler_copies_v1": 3.0, "kept_hidden": 1.0, "activation_fixed": 0.0}
-    step = {"sampler_copies_v1": 0.5, "kept_hidden": 0.5, "activation_fixed": 0.04 * GIB}
-
-    def loss(constants: Mapping[str, float]) -> float:
-        return fmean(abs(peak(sample, constants) - sample.measured) for sample in training)
-
-    least = loss(best)
-    for _ in range(24):
-        before = least
-        for name in FITTED:
-            for moved in (best[name] + step[name], max(0.0, best[name] - step[name])):
-                tried = {**best, name: moved}
-                if (error := loss(tried)) < least:
-                    best, least = tried, error
-        if least == before:
-            step = {name: size / 2 for name, size in step.items()}
-    return best
+    """The one constant with the least mean absolute error: the median of what is missing without it."""
+    missing = [sample.measured - peak(sample, {"activation_fixed": 0.0}) for sample in training]
+    return {"activation_fixed": max(0.0, median(missing))}
 
 
 def graphs(sample: Sample, constants: Mapping[str, float]) -> float:
@@ -149,10 +128,9 @@ def main(arguments: list[str] | None = None) -> int:
     peaks = samples(options.files, "activation_peak_gib")
     dense = [s for s in samples(options.files, "cudagraph_gib") if not s.start.facts.model.architecture.experts]
     constants, left_out = _report("activation peak", peaks, fit_peak, peak)
-    found = _between_folds(constants, left_out)
     short = max(sample.measured - made for fold in left_out for sample, made in fold.predicted)
     fixed = constants["activation_fixed"]
-    found["activation_fixed"] = (fixed, 0.0, fixed + short)  # up to what a start took beyond its prediction
+    found = {"activation_fixed": (fixed, 0.0, fixed + short)}  # up to what a start took beyond its prediction
     constants, left_out = _report("CUDA graphs, dense models", dense, fit_graphs, graphs)
     ratios = [sample.measured / made for fold in left_out for sample, made in fold.predicted]
     found |= {name: (value, value * min(ratios), value * max(ratios)) for name, value in constants.items()}
@@ -177,21 +155,13 @@ def _report(what: str, of: Sequence[Sample], fit: Fit, predict: Predict) -> tupl
     return constants, left_out
 
 
-def _between_folds(constants: Mapping[str, float], left_out: Sequence[Fold]) -> dict[str, Band]:
-    """Each constant with the range over the folds."""
-    ranges = {name: [fold.constants[name] for fold in left_out] for name in constants}
-    return {n: (v, min(v, *ranges[n]), max(v, *ranges[n])) for n, v in constants.items()}
-
-
 def _write(found: Mapping[str, Band]) -> None:
+    """Behaviours of versions and constants of all versions lie in files of their own."""
     behaviours, factors = profiles() / "engines" / "memory.json", profiles() / "calibration" / "vllm.json"
     versions, constants = (json.loads(path.read_bytes()) for path in (behaviours, factors))
     for name, band in found.items():
-        if name in FITTED:
-            entries = versions["behaviours"][name]
-            target = next(entry for entry in entries if entry["since"] == SINCE[name])["value"]
-        else:
-            target = constants["factors"][name]
+        entries = versions["behaviours"].get(name)
+        target = entries[-1]["value"] if entries else constants["factors"][name]
         target.update(zip(("value", "low", "high"), band, strict=True))
     files.write(behaviours, json.dumps(versions, indent=1) + "\n", mode=0o644)
     files.write(factors, json.dumps(constants, indent=1) + "\n", mode=0o644)
