@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deployc.cost.activations import SERVED_BYTES
-from deployc.cost.weights import COLUMN, ROW, shard
+from deployc.cost.weights import linears
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts
 from deployc.types.figure import Figure, exact
@@ -21,10 +21,6 @@ def lora_slots(facts: Facts, choices: Choices) -> Figure:
     """Bytes of all slots on one rank; none where no adapter is served unmerged."""
     if choices.adapter_mode.value != "serve" or choices.max_loras is None or choices.max_lora_rank is None:
         return exact(0, "B")
-    elements = 0
-    for tensor in facts.model.tensors:
-        module = tensor.pattern.split(".")[-2:][0]
-        if (module in COLUMN or module in ROW) and len(tensor.shape) == 2:
-            out, inner = shard(tensor, facts.model.architecture, choices.tensor_parallel_size.value)
-            elements += (out + inner) * choices.max_lora_rank.value * choices.max_loras.value * tensor.count
+    each = choices.max_lora_rank.value * choices.max_loras.value
+    elements = sum((out + inner) * each * count for out, inner, count in linears(facts, choices))
     return exact(elements * SERVED_BYTES[choices.dtype.value], "B")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from configured import QWEN_7B, card, choices_of, facts_of
-from weighing import A100, H200, held_bytes
+from weighing import A100, H200, facts_with, held_bytes
 
-from deployc.cost.weights import weight_bytes
+from deployc.cost.weights import linears, weight_bytes
 
 DOWN = "model.layers.0.mlp.down_proj."
 OUT, IN = 512, 1024  # outputs and inputs of the layer
@@ -160,3 +160,19 @@ def test_a_smaller_group_has_more_scales() -> None:
     facts = facts_of(QWEN_7B, (A100,), "0.25.1")
     finer = weight_bytes(facts, choices_of(weights="int4-gptq", group_size=32))
     assert finer == LINEARS // 2 + 2 * LINEARS // 32 + SHAPES + REST
+
+
+@pytest.mark.parametrize(
+    ("tensors", "said"),
+    [
+        (FP8, {}),
+        (GPTQ, {"quant_method": "gptq", "bits": 4}),
+        (AWQ, {"quant_method": "awq", "bits": 4}),
+        ({**PACKED, **ZEROS}, {"config_groups": {"group_0": {"weights": {"num_bits": 4}}}}),
+        (stored(weight_packed=("U8", (OUT, IN // 2)), weight_scale=("F8_E4M3", (OUT, IN // 16))), {}),
+    ],
+)
+def test_a_packed_layer_has_the_sizes_of_its_matrix(tensors: Any, said: dict[str, Any]) -> None:
+    # what an unmerged adapter adapts: 512 outputs, a quarter of 1,024 inputs on each of four ranks
+    facts = facts_with(tensors, quantization_config=said)
+    assert list(linears(facts, choices_of(tensor_parallel_size=4))) == [(OUT, IN // 4, 1)]

@@ -8,14 +8,15 @@ from __future__ import annotations
 from deployc.cost.parallel import stages
 from deployc.cost.weights.formats import is_named, is_quantized
 from deployc.cost.weights.held import SERVED_BYTES, Held, held
+from deployc.cost.weights.linears import linears
 from deployc.cost.weights.loading import Part, loading_gap
-from deployc.cost.weights.names import COLUMN, EMBEDDINGS, ROW, read
+from deployc.cost.weights.names import EMBEDDINGS, read
 from deployc.cost.weights.shard import shard
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts, TensorGroup
 
 __all__ = [
-    "COLUMN", "ROW", "SERVED_BYTES", "Held", "Part", "draft_bytes", "held", "is_embedding", "is_named", "is_quantized",
+    "SERVED_BYTES", "Held", "Part", "draft_bytes", "held", "is_embedding", "is_named", "is_quantized", "linears",
     "loaded_bytes", "loading_gap", "shard", "stage_bytes", "streamed_bytes", "weight_bytes",
 ]  # fmt: skip
 

@@ -13,9 +13,9 @@ from deployc.types.facts import TensorGroup
 from deployc.types.groups import compress, expand
 from deployc.types.scheme import Scheme
 
-ROUTERS = ("gate", "router", "shared_expert_gate")
+_ROUTER = re.compile(r"\.(gate|wg|router|shared_expert_gate)\.")
 """Linear layers that no method quantizes, or whose class is none (vllm/model_executor/models/*_moe.py)."""
-_NO_LINEAR = re.compile(r"embed|norm|position|conv|probe|mixer\.D$|A_log|lora_")
+_NO_LINEAR = re.compile(r"embed|norm|position")
 _TOWER = re.compile(r"(?:^|[._])(?:visual|vision|audio|image|speech|projector|multi_modal|aligner)")
 _STACKED = re.compile(r"\.experts\.(gate_up_proj|down_proj)$")
 
@@ -50,8 +50,7 @@ def _group(group: TensorGroup, how: Recipe, arch: Architecture) -> Iterator[Tens
 
 
 def _is_linear(group: TensorGroup) -> bool:
-    module = group.pattern.split(".")[-2:-1]
-    outside = _NO_LINEAR.search(group.pattern) or (module and module[0] in ROUTERS)
+    outside = _NO_LINEAR.search(group.pattern) or _ROUTER.search(group.pattern)
     return group.pattern.endswith(".weight") and len(group.shape) == 2 and not outside
 
 
