@@ -21,6 +21,9 @@ KIND = {
 }  # fmt: skip
 NEEDS: dict[str, dict[str, Any]] = {  # what a class documents no default for
     "glm4_moe": {"head_dim": 128},
+    "glm4v_moe_text": {"head_dim": 128},
+    "glm4v_moe": {"text_config": {"head_dim": 128}},
+    "exaone_moe": {"sliding_window": 4096},
     "dots1": {"n_routed_experts": 8, "num_experts_per_tok": 2},
     "deepseek_v2": {"num_experts_per_tok": 6},
     "gemma4_text": {"global_head_dim": 512, "attention_k_eq_v": True, "num_global_key_value_heads": 2},

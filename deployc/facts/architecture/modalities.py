@@ -97,6 +97,13 @@ WHOLES: Mapping[str, Whole] = {
     "qwen3_5_moe": Whole(
         "Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe_text", "qwen3_5_moe_vision", image_tokens=towers.pixels
     ),
+    "glm4v": Whole("Glm4vForConditionalGeneration", "glm4v_text", "glm4v_vision", image_tokens=towers.pixels),
+    "glm4v_moe": Whole(
+        "Glm4vMoeForConditionalGeneration", "glm4v_moe_text", "glm4v_moe_vision", image_tokens=towers.pixels
+    ),
+    "paligemma": Whole("PaliGemmaForConditionalGeneration", "gemma", _SIGLIP, image_tokens=towers.patches),
+    "lfm2_vl": Whole("Lfm2VlForConditionalGeneration", "lfm2", "siglip2_vision_model"),
+    "cohere2_vision": Whole("Cohere2VisionForConditionalGeneration", "cohere2", _SIGLIP),
     "llama4": Whole("Llama4ForConditionalGeneration", "llama4_text", "llama4_vision_model", image_tokens=towers.llama4),
     "internvl": Whole("InternVLForConditionalGeneration", "qwen2", "internvl_vision", image_tokens=towers.internvl),
     "internvl_chat": Whole(

@@ -25,6 +25,7 @@ CHANGES: Mapping[str, str] = {
     "index_topk": "sparse attention with an index of its own",
     "attention_chunk_size": "attention within chunks",
     "attn_window_size": "attention within a window",
+    "sliding_windows": "attention within windows of several sizes",
     "dual_chunk_attention_config": "attention in two kinds of chunks",
     "num_kv_shared_layers": "layers that share K and V",
     "use_cla": "layers that share K and V",
