@@ -22,8 +22,8 @@ def test_the_pooling_head_of_siglip_is_not_loaded() -> None:
     """granite-vision-3.3-2b reads the last of its 27 layers, so all are made, but neither head nor last norm.
 
     By hand, H = 1152, I = 4304. Head: probe H, in_proj 3 H^2 + 3 H, out_proj H^2 + H, norm 2 H, network 2 H I + I + H;
-    last norm 2 H. The engine logged 5.54 GiB (H100, vLLM 0.19.0): 5.51 GiB are left at 16 bit, and loading adds some 0.02
-    (granite-3.1-2b: 4.72 GiB and 4.74 logged).
+    last norm 2 H. The engine logged 5.54 GiB (H100, vLLM 0.19.0): 5.51 GiB are left at 16 bit, and loading adds some
+    0.02 (granite-3.1-2b: 4.72 GiB and 4.74 logged).
     """
     hidden, inner = 1152, 4304
     head = hidden + 3 * hidden**2 + 3 * hidden + hidden**2 + hidden + 2 * hidden + 2 * hidden * inner + inner + hidden
