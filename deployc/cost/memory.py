@@ -67,7 +67,7 @@ def _stage_bill(facts: Facts, choices: Choices, stage: int) -> Memory:
     model = facts.model.architecture
     total = facts.smallest.memory.value
     budget = exact(math.ceil(total * choices.gpu_memory_utilization.value), "B")
-    weights = exact(loaded_bytes(facts, choices), "B")
+    weights = exact(loaded_bytes(facts, choices, stage), "B")
     peak = activations(facts, choices, stage)
     graphs = cuda_graphs(facts, choices, -(-model.layers // choices.pipeline_parallel_size.value))
     outside = non_torch(facts, choices)

@@ -120,3 +120,12 @@ def test_the_cpu_engine_logs_no_such_line() -> None:
     facts = facts_of(SMOLLM2, (HOST,), "0.32.0")
     assert loading_gap(facts, choices_of()) == ()
     assert loaded_bytes(facts, choices_of()) == weight_bytes(facts, choices_of())
+
+
+def test_each_stage_has_its_own_figure() -> None:
+    # four stages of 8 layers: 3.25 GiB each, a table of 0.98 GiB at both ends, rotary tables of 32 MiB on every one
+    facts = facts_of(LLAMA_8B, (H100,), "0.19.0")
+    choices = choices_of(pipeline_parallel_size=4)
+    sizes = [loaded_bytes(facts, choices, stage) / GIB for stage in range(4)]
+    assert sizes == pytest.approx([4.26, 3.28, 3.28, 4.26], abs=0.006)
+    assert loaded_bytes(facts, choices) == loaded_bytes(facts, choices, 3)

@@ -26,9 +26,14 @@ def weight_bytes(facts: Facts, choices: Choices) -> int:
     return max(stage_bytes(facts, choices))
 
 
-def loaded_bytes(facts: Facts, choices: Choices) -> int:
-    """What the engine logs as "Model loading took": the fullest rank's parameters, and `loading_gap` beside them."""
-    return weight_bytes(facts, choices) + sum(part.bytes for part in loading_gap(facts, choices))
+def loaded_bytes(facts: Facts, choices: Choices, stage: int | None = None) -> int:
+    """What the engine logs as "Model loading took" on a rank of a pipeline stage, without one of the fullest.
+
+    The parameters, and `loading_gap` beside them.
+    """
+    by_stage = stage_bytes(facts, choices)
+    at = by_stage.index(max(by_stage)) if stage is None else stage
+    return by_stage[at] + sum(part.bytes for part in loading_gap(facts, choices, at))
 
 
 def stage_bytes(facts: Facts, choices: Choices) -> list[int]:

@@ -27,7 +27,7 @@ MARLIN = ("qweight", "weight_packed")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Something beside the parameters, with its bytes on the fullest rank."""
+    """Something beside the parameters, with its bytes on the rank."""
 
     name: str
     bytes: int
@@ -43,23 +43,26 @@ class _Lost:
     place: str
 
 
-def loading_gap(facts: Facts, choices: Choices) -> tuple[Part, ...]:
-    """The parts by which the logged figure exceeds `weight_bytes`; none on the CPU engine, which logs no such line."""
+def loading_gap(facts: Facts, choices: Choices, stage: int | None = None) -> tuple[Part, ...]:
+    """The parts by which the logged figure exceeds the parameters of a pipeline stage, without one the fullest.
+
+    None on the CPU engine, which logs no such line.
+    """
     if facts.smallest.name == "cpu":
         return ()
     parts = held(facts, choices)
     pipeline, arch = choices.pipeline_parallel_size.value, facts.model.architecture
     by_stage = stages(parts, arch.layers, pipeline)
-    fullest = by_stage.index(max(by_stage))
+    at = by_stage.index(max(by_stage)) if stage is None else stage
     unsplit = facts.calibration.memory.load_unsplit_from
     lost = [_Lost(allocated(p.bytes, unsplit) - p.bytes, p.count, p.layers, p.place) for p in parts]
     tables = [allocated(size, unsplit) for size in rotary_tables(facts, choices)]
-    layers = stage_layers(arch.layers, pipeline)[fullest]
+    layers = stage_layers(arch.layers, pipeline)[at]
     attending = sum(len(c.layers) for c in arch.caches if c.kind != "state") * layers // arch.layers
     marlin = sum(p.count for p in parts if p.name.endswith(MARLIN)) * layers // arch.layers
     named = [
         Part("rotary tables", sum(tables)),
-        Part("allocator segments", stages(lost, arch.layers, pipeline)[fullest]),
+        Part("allocator segments", stages(lost, arch.layers, pipeline)[at]),
         Part("absorbed projections", absorbed(facts, choices) * layers // arch.layers),
         Part("attention scales", ATTENTION_SCALARS * BLOCK * attending),
         Part("kernel workspaces", WORKSPACE * marlin),
