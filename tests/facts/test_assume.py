@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_models import CONFIG, JSON, adapter_files, deploy, model_files, put
 
+from deployc.cli.main import run
 from deployc.diagnostics import ExitCode, Stop
 from deployc.facts import resolve, update
 from deployc.facts.assume import applied, parsed
@@ -182,3 +183,45 @@ def test_figures_that_rest_on_an_assumption_are_modelled() -> None:
     assert (bill.total.basis, bill.budget.basis) == ("exact", "exact")
     assert {f.basis for f in (bill.weights, bill.activations, bill.kv_cache)} == {"modelled"}
     assert bill.activations == Figure(2.0, 1.8, 2.2, "B", "modelled")
+
+
+DEPLOY = """
+version: 1
+name: assumed
+model: {source: ./model}
+hardware: {gpu: h100-sxm}
+workload: {input_tokens: 64, output_tokens: 16, concurrency: 2}
+engine: {name: vllm, version: 0.33.0}
+target: {kind: docker}
+"""
+
+
+@pytest.mark.parametrize("command", [["plan", "--offline"], ["compile", "-o", "out"], ["build"], ["lock"], ["apply"]])
+def test_the_option_reaches_every_command(
+    here: Path, command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(here)
+    (here / "deploy.yaml").write_text(DEPLOY)
+    assert run(command) == ExitCode.WRONG_FILE
+    assert "DC208" in "".join(capsys.readouterr())
+    code = run([*command, "--assume", "model_type=llama"])
+    shown = "".join(capsys.readouterr())
+    if command == ["apply"]:  # a container is not started by it; it says so after all was compiled
+        assert (code, "DC619" in shown) == (ExitCode.FAILED, True)
+    else:
+        assert code == ExitCode.OK
+        assert 'assumed, not known: model_type is "llama"' in " ".join(shown.split())
+
+
+def test_a_plan_says_it_beside_figures_that_are_modelled(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(here)
+    (here / "deploy.yaml").write_text(DEPLOY)
+    assert run(["plan", "--offline", "--json", "--assume", "model_type=llama"]) == ExitCode.OK
+    plan = json.loads(capsys.readouterr().out)
+    bases = {name: figure["basis"] for name, figure in plan["prediction"]["memory"].items()}
+    assert (bases.pop("total"), bases.pop("budget")) == ("exact", "exact")
+    assert set(bases.values()) == {"modelled"}
+    assert plan["prediction"]["kv_bytes_per_token"]["basis"] == "modelled"
+    assert "DC228" in [d["code"] for d in plan["diagnostics"]]
