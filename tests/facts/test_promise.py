@@ -83,6 +83,12 @@ def test_a_save_without_the_layers_that_predict_is_no_fault(tmp_path: Path) -> N
     assert read(tmp_path, config, left)[1] == []
 
 
+@pytest.mark.parametrize("said", [0, None])
+def test_a_model_need_not_predict_further(said: int | None) -> None:
+    config = TINY["deepseek_v3"] | {"num_nextn_predict_layers": said}
+    assert parted(shapes(config, architecture(config)), 4)[1] == []
+
+
 def test_a_family_without_derivable_tensors_needs_its_weights(tmp_path: Path) -> None:
     """Gemma 3n's vision tower is a convolutional network of a library of its own."""
     language = {k: v for k, v in TINY["gemma3n_text"].items() if k not in ("architectures", "dtype")}

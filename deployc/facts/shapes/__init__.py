@@ -1,9 +1,9 @@
 """Tensor shapes from config.json alone, for a source without weights, or to compare with those it has.
 
-In: config.json and its `Architecture`. Out: the tensors of an unquantized checkpoint as `TensorGroup`s, made from the
-rows of `dense`, `sparse`, `hybrid` and `multimodal` without writing out a name for each: a model of 100 layers and 256
-experts takes about a millisecond. The names and shapes are those of the families' released checkpoints; summed they
-give the published parameter counts, which the tests hold.
+In: config.json and its `Architecture`. Out: the tensors of its checkpoint as `TensorGroup`s, made from the rows of
+`dense`, `sparse`, `hybrid` and `multimodal` without writing out a name for each: 100 layers of 256 experts take about
+a millisecond. A quantized checkpoint's follow from those of its 16-bit model (`quantized`). The names and shapes are
+those of the families' released checkpoints; summed they give the published parameter counts, which the tests hold.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _language(family: Family, sizes: Sizes) -> Iterator[Part]:
     for block, at in family.blocks:
         if layers := at(sizes):
             yield from within(f"{family.module}.{run(layers)}", block(sizes), len(layers))
-    if (ahead := family.prediction) is None:
+    if (ahead := family.prediction) is None or sizes.config.get(ahead.key, 0) is None:
         return
     for i in range(sizes.number(ahead.key, ahead.default, least=0)):
         module = ahead.module.format(i=i, after=sizes.arch.layers + i)
