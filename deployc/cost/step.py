@@ -116,7 +116,7 @@ def _active_parameters(facts: Facts) -> float:
         if is_embedding(tensor) and not model.tie_word_embeddings:
             continue
         routed = model.experts and ".experts." in tensor.pattern
-        total += tensor.elements * (model.experts_per_token / model.experts if routed else 1.0)
+        total += facts.model.weights_in(tensor) * (model.experts_per_token / model.experts if routed else 1.0)
     return total
 
 
@@ -124,8 +124,8 @@ def _routed_share(facts: Facts) -> float:
     """Share of the parameters that lies in routed experts."""
     if not facts.model.architecture.experts:
         return 0.0
-    routed = sum(t.elements for t in facts.model.tensors if ".experts." in t.pattern)
-    return routed / sum(t.elements for t in facts.model.tensors)
+    routed = sum(facts.model.weights_in(t) for t in facts.model.tensors if ".experts." in t.pattern)
+    return routed / facts.model.parameters
 
 
 def _bandwidth(facts: Facts, side: Side) -> float:

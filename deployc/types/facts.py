@@ -10,6 +10,7 @@ from typing import Any, Literal
 from deployc.types.architecture import Architecture
 from deployc.types.calibration import NOT_CALIBRATED, Calibration
 from deployc.types.runner import RunnerRule
+from deployc.types.scheme import weights_in
 
 DTYPE_BYTES: Mapping[str, float] = {
     "F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2, "U16": 2,
@@ -64,8 +65,12 @@ class ModelFacts:
 
     @property
     def parameters(self) -> int:
-        """Elements of all weight tensors (tied embeddings once where the checkpoint stores them once)."""
-        return sum(t.elements for t in self.tensors)
+        """Weights of the model, packed ones too (tied embeddings once where the checkpoint stores them once)."""
+        return sum(self.weights_in(tensor) for tensor in self.tensors)
+
+    def weights_in(self, tensor: TensorGroup) -> int:
+        """How many of the model's weights a group holds; scales and the like are none."""
+        return weights_in(tensor.pattern, tensor.dtype, tensor.elements, self.config)
 
 
 @dataclass(frozen=True, slots=True)

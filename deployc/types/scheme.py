@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 Kind = Literal["fp8", "int8", "packed", "gptq", "awq", "bitsandbytes-4bit", "bitsandbytes-8bit", "nvfp4", "mxfp4"]
 """fp8, int8: an element a byte. packed: compressed-tensors' integers in int32 words along the inputs. gptq, awq: int32
@@ -102,3 +102,35 @@ class Scheme:
 def _words(elements: int, bits: int) -> int:
     """int32 words for so many elements."""
     return -(-elements * bits // 32)
+
+
+BESIDE = frozenset(
+    {"qzeros", "scales", "g_idx", "weight_scale", "weight_shape", "weight_zero_point", "weight_g_idx", "SCB", "absmax",
+     "weight_scale_inv", "weight_scale_2", "weight_global_scale", "input_global_scale", "input_scale", "k_scale",
+     "v_scale", "quant_map", "nested_absmax", "nested_quant_map", "bitsandbytes__nf4", "bitsandbytes__fp4",
+     "weight_format"}
+)  # fmt: skip
+"""Parameters of a quantized layer that are no weights of the model."""
+
+
+def weights_in(pattern: str, dtype: str, elements: int, config: Mapping[str, Any]) -> int:
+    """How many of the model's weights stand in so many stored elements of a tensor: several in a word of packed ones.
+
+    `config` is config.json, whose `quantization_config` says the bits of integers.
+    """
+    parameter = pattern.rpartition(".")[2]
+    if parameter in BESIDE or (dtype == "U8" and parameter.endswith("_scales")):
+        return 0
+    if (dtype == "U8" and parameter in ("weight", "weight_packed")) or parameter.endswith("_blocks"):
+        return elements * 2
+    if dtype == "I32" and parameter in ("qweight", "weight_packed"):
+        return elements * 32 // packed_bits(config)
+    return elements
+
+
+def packed_bits(config: Mapping[str, Any]) -> int:
+    """Bits of packed integers by config.json; 4 where it names none, which no engine loads."""
+    said = config.get("quantization_config") or config.get("compression_config") or {}
+    groups = (g.get("weights") or {} for g in (said.get("config_groups") or {}).values() if isinstance(g, dict))
+    named = [said.get("bits"), said.get("w_bit"), *(weights.get("num_bits") for weights in groups)]
+    return next((bits for bits in named if isinstance(bits, int) and 1 < bits <= 32), 4)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from deployc.facts.architecture import architecture
 from deployc.facts.faults import Fault
+from deployc.facts.model import from_config
 from deployc.facts.shapes import shapes
 from deployc.types.facts import TensorGroup
 
@@ -252,3 +253,12 @@ def test_what_is_ignored_never_makes_a_checkpoint_smaller(ignore: list[str]) -> 
         sizes.append(sum(group.bytes for group in groups(said).values()))
     assert sizes == sorted(sizes)
     assert sizes[-1] <= sum(group.bytes for group in shapes(TINY, architecture(TINY)))
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if "modelopt fp8" not in c])
+def test_a_quantized_model_has_as_many_parameters_as_its_16_bit_one(case: str) -> None:
+    said, _ = CASES[case]
+    quantized = from_config(TINY | {"quantization_config": said}, source="x/y", hub="huggingface", provenance="",
+                            chat_template=False)  # fmt: skip
+    plain = from_config(TINY, source="x/y", hub="huggingface", provenance="", chat_template=False)
+    assert quantized.parameters == plain.parameters

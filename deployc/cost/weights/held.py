@@ -30,6 +30,7 @@ from deployc.cost.weights.shard import Ranks, shape_on_rank
 from deployc.types.architecture import Architecture
 from deployc.types.choices import Choices
 from deployc.types.facts import DTYPE_BYTES, Facts, TensorGroup
+from deployc.types.scheme import packed_bits
 
 FLOATS = ("F64", "F32", "F16", "BF16")
 SERVED_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
@@ -174,9 +175,7 @@ def _zeros(elements: int, group: TensorGroup, engine: Engine) -> float:
     """Machete multiplies each by its scale beforehand: 2 bytes for what took `bits`. Marlin keeps them packed."""
     if group.pattern.endswith("qzeros") and engine.symmetric:
         return 4 * elements if engine.machete else 0
-    config = engine.config.get("quantization_config") or {}
-    bits = config.get("bits", config.get("w_bit", 4))
-    return elements * 2 * (32 // bits) if engine.machete and isinstance(bits, int) else 4 * elements
+    return elements * 2 * (32 // packed_bits(engine.config)) if engine.machete else 4 * elements
 
 
 def _mxfp4(group: TensorGroup, name: Name, engine: Engine) -> int:

@@ -10,6 +10,7 @@ from deployc.cost.weights.shard import Ranks, shape_on_rank
 from deployc.types.architecture import Architecture
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts, TensorGroup
+from deployc.types.scheme import packed_bits
 
 Linear = tuple[int, int, int]
 """Outputs, inputs, how many."""
@@ -37,20 +38,14 @@ def _unpacked(group: TensorGroup, name: Name, config: Mapping[str, Any], arch: A
     first, second = group.shape
     if name.parameter == "qweight":
         said = config.get("quantization_config") or {}
-        words = 32 // int(said.get("bits", said.get("w_bit", 4)))
+        words = 32 // packed_bits(config)
         by_outputs = said.get("quant_method") == "awq" or "awq" in str(said.get("packing_format", ""))
         return (second * words, first) if by_outputs else (second, first * words)
     if name.parameter == "weight_packed":
-        return (first, second * (2 if group.dtype == "U8" else 32 // _bits(config)))
+        return (first, second * 2 if group.dtype == "U8" else second * 32 // packed_bits(config))
     if group.dtype == "U8":
         return _named(name.module, arch) if second == 1 else (first, second * 2)
     return (first, second)
-
-
-def _bits(config: Mapping[str, Any]) -> int:
-    """Of compressed-tensors' packed integers."""
-    groups = (config.get("quantization_config") or {}).get("config_groups") or {}
-    return next((int(g["weights"]["num_bits"]) for g in groups.values() if g.get("weights")), 4)
 
 
 def _named(module: str, arch: Architecture) -> tuple[int, ...]:
