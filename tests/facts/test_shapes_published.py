@@ -58,6 +58,9 @@ LLAMA4_TOWER = {"model_type": "llama4_vision_model", "hidden_size": 1408, "inter
 GEMMA4_TOWER = {"model_type": "gemma4_vision", "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27,
                 "num_attention_heads": 16, "num_key_value_heads": 16, "head_dim": 72, "patch_size": 16,
                 "position_embedding_size": 10240, "standardize": True}  # fmt: skip
+INTERN_VIT = {"model_type": "intern_vit_6b", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24,
+              "num_attention_heads": 16, "patch_size": 14, "image_size": 448, "qkv_bias": True,
+              "qk_normalization": False, "norm_type": "layer_norm"}  # fmt: skip
 GDN = {"linear_num_key_heads": 16, "linear_key_head_dim": 128, "linear_value_head_dim": 128,
        "linear_conv_kernel_dim": 4, "full_attention_interval": 4}  # fmt: skip
 MLA = {"qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "kv_lora_rank": 512, "q_lora_rank": 1536}
@@ -77,6 +80,12 @@ def llama4(experts: int, step: int) -> Config:
                     num_local_experts=experts, num_experts_per_tok=1, interleave_moe_layer_step=step,
                     attention_chunk_size=8192)  # fmt: skip
     return whole("llama4", text, LLAMA4_TOWER)
+
+
+def chat(text: Config) -> Config:
+    """InternVL's own code, with InternViT 300M."""
+    return {"model_type": "internvl_chat", "architectures": ["InternVLChatModel"], "dtype": "bfloat16",
+            "llm_config": text, "vision_config": INTERN_VIT, "downsample_ratio": 0.5}  # fmt: skip
 
 
 PUBLISHED: dict[str, tuple[Config, int]] = {
@@ -161,6 +170,15 @@ PUBLISHED: dict[str, tuple[Config, int]] = {
     "c4ai-command-r-v01": (language("cohere", 8192, 22528, 40, 64, 64, 256000, **TIED), 34_980_831_232),
     "glm-4-9b-hf": (language("glm", 4096, 13696, 40, 32, 2, 151552, head_dim=128, attention_bias=True), 9_399_951_360),
     "pythia-6.9b": (language("gpt_neox", 4096, 16384, 32, 32, 32, 50432), 6_857_302_016),
+    "internlm2_5-7b": (language("internlm2", 4096, 14336, 32, 32, 8, 92544, bias=False), 7_737_708_544),
+    "internlm3-8b": (language("internlm3", 4096, 10240, 48, 32, 2, 128512, head_dim=128, qkv_bias=False, bias=False),
+                     8_804_241_408),
+    "InternVL2_5-8B": (chat(language("internlm2", 4096, 14336, 32, 32, 8, 92553, bias=False)), 8_075_365_376),
+    "InternVL3-8B": (chat(language("qwen2", 3584, 18944, 28, 28, 4, 151674)), 7_944_373_760),
+    "Hunyuan-A13B": (language("hunyuan_v1_moe", 4096, 3072, 32, 32, 8, 128167, head_dim=128, num_experts=64,
+                     moe_topk=8, moe_intermediate_size=3072, num_shared_expert=1, **TIED), 80_393_183_232),
+    "bloom-7b1": ({"model_type": "bloom", "architectures": ["BloomForCausalLM"], "hidden_size": 4096, "n_layer": 30,
+                   "n_head": 32, "seq_length": 2048, "vocab_size": 250880, "dtype": "float16", **TIED}, 7_069_016_064),
     "gpt2": ({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 768, "n_layer": 12, "n_head": 12,
               "n_positions": 1024, "vocab_size": 50257, "dtype": "float32"}, 124_439_808),
 }  # fmt: skip
