@@ -67,6 +67,7 @@ class Engine:
     symmetric: bool
     act_order: bool
     adjusted: bool  # int8 activations with zero points
+    method: str  # quant_method of config.json
 
     @property
     def machete(self) -> bool:
@@ -123,6 +124,7 @@ def _engine(facts: Facts, choices: Choices, groups: Iterable[TensorGroup]) -> En
         symmetric=own.symmetric if own else bool(quantized.get("sym", not quantized.get("zero_point", False))),
         act_order=bool(quantized.get("desc_act")) or any(n.parameter == "weight_g_idx" for n in names),
         adjusted=any(i.get("type") == "int" and i.get("symmetric") is False for i in inputs),
+        method=str(quantized.get("quant_method", "")),
     )
 
 
@@ -157,6 +159,8 @@ def _bytes(group: TensorGroup, name: Name, shape: tuple[int, ...], engine: Engin
         return _zeros(elements, group, engine)
     if parameter in ("g_idx", "weight_g_idx"):
         return 8 * elements if engine.act_order else 4 * elements if engine.machete else 0
+    if parameter == "bias" and len(group.shape) == 2 and engine.machete and "mxfp4" in engine.method:
+        return 4 * elements  # of Triton's experts
     if parameter in ("blocks", "scales") and len(group.shape) > 2:
         return _mxfp4(group, name, engine)
     if parameter in ("weight_scale", "weight_scale_inv") and len(shape) <= 2:
@@ -182,8 +186,8 @@ def _mxfp4(group: TensorGroup, name: Name, engine: Engine) -> int:
     """Stacked experts [experts, outputs, inputs / 32, (16)].
 
     Marlin (below 9.0) pads the intermediate size of a rank to 128 and the hidden size to 256, FlashInfer (10.0 on) both
-    to 256, Triton (9.0) the former to 64; its layout then pads inputs to 256, and outputs of the scales
-    (triton_kernels, HopperMXScaleLayout; inputs of the values: inferred from gpt-oss-20b on H100, 13.47 GiB logged).
+    to 256, Triton (9.0) the former to 64. Triton's layout pads outputs of the scales to 256 (triton_kernels,
+    HopperMXScaleLayout, 8 warps); the scales as they were loaded stay beside it (mxfp4.py deletes the weights alone).
     """
     arch, up, ranks = engine.architecture, name.module == "gate_up_proj", engine.ranks
     whole = ranks.whole_experts
@@ -192,8 +196,8 @@ def _mxfp4(group: TensorGroup, name: Name, engine: Engine) -> int:
     if engine.machete:
         part = _up(part, 64)
         outputs, inputs = (2 * part, arch.hidden_size) if up else (arch.hidden_size, part)
-        values, scales = outputs * _up(inputs, 256) // 2, _up(outputs, 256) * _up(inputs // 32, 2)
-        return count * (values if name.parameter == "blocks" else scales)
+        scales = outputs * inputs // 32 + _up(outputs, 256) * _up(inputs // 32, 2)
+        return count * (outputs * inputs // 2 if name.parameter == "blocks" else scales)
     newer = engine.capability is not None and engine.capability > MACHETE
     elements = count * (2 if up else 1) * _up(part, 256 if newer else 128) * _up(arch.hidden_size, 256)
     return elements // (2 if name.parameter == "blocks" else 32)
