@@ -24,4 +24,5 @@ class EngineMemory:
     non_torch_parallel: Factor  # B a card of several that share every layer
     non_torch_pipeline: Factor  # B a card of several that hold a stage each
     load_unsplit_from: int  # bytes: while weights load, a block at least so large keeps its segment; 0 = it is split
+    mrope_factor_qwen3: int  # rows of a rotary table of three axes for each position, Qwen3-VL and Qwen3.5
     kv: EngineKv  # how it forms the KV cache

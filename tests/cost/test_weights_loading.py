@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from weighing import LLAMA_8B, QWEN3_30B
 
 from deployc.cost.weights import loaded_bytes, loading_gap, weight_bytes
 from deployc.cost.weights.loading import allocated
+from deployc.cost.weights.rotary import rotary_tables
+from deployc.types.architecture import LayerCache
 
 MIB = 2**20
 H100 = card("h100-sxm", 79.19 * GIB, 3.35e12, (9, 0), 989e12, "nvlink")
@@ -108,6 +111,18 @@ def test_parts_of_qwen_have_names() -> None:
 )
 def test_rotary_tables_have_the_rows_of_their_scaling(config: dict[str, Any], size: int) -> None:
     assert gap(config)["rotary tables"] == size
+
+
+@pytest.mark.parametrize(("version", "factor"), [("0.31.0", 4), ("0.32.0", 1)])
+def test_positions_of_three_axes_have_four_rows_each_until_none_is_pruned(version: str, factor: int) -> None:
+    # Qwen3.5: a quarter of 256 dimensions is rotated
+    facts = facts_of(QWEN_7B, (H100,), version)
+    arch = replace(
+        facts.model.architecture, model_type="qwen3_5", caches=(LayerCache("full", (3,), 4, 256, 256),),
+        max_position_embeddings=262_144, rope={"mrope_section": [11, 11, 10], "partial_rotary_factor": 0.25},
+    )  # fmt: skip
+    facts = replace(facts, model=replace(facts.model, architecture=arch))
+    assert rotary_tables(facts, choices_of()) == [factor * 262_144 * 64 * 2]
 
 
 def test_latent_attention_holds_its_absorbed_projections_besides() -> None:

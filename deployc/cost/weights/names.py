@@ -9,7 +9,8 @@ from typing import Literal
 
 Role = Literal["vocabulary", "column", "row", "keys", "joined", "groups", "heads", "replicated"]
 """How tensor parallelism treats a module. keys: k and v, by KV heads. joined: q, k and v in one matrix. groups: the
-inputs of a Mamba 2 layer, of which B and C go by groups. heads: one value a head."""
+inputs of a Mamba 2 layer, of which B and C go by groups. heads: one value a head. replicated: also whatever has no
+name here, which makes the figure too large rather than too small."""
 
 EMBEDDINGS = ("embed_tokens", "wte", "word_embeddings", "tok_embeddings", "embed_in", "embeddings")
 OUTPUTS = ("lm_head", "embed_out", "output")

@@ -12,6 +12,7 @@ WITHOUT = ("gpt2", "opt", "bloom", "mpt", "gpt_bigcode", "jamba", "mamba", "mamb
 """model_types without rotary embeddings: learned positions, ALiBi, or none (vllm/model_executor/models/*.py)."""
 TWO_KINDS = ("gemma3", "gemma3_text", "gemma3n", "gemma3n_text", "gemma4", "gemma4_text")
 """Sliding and full attention rotate by different frequencies: two tables (models/gemma3.py, gemma4.py)."""
+QWEN3 = ("qwen3_vl", "qwen3_5")
 WIDE = ("gpt_oss",)
 """get_rope(dtype=torch.float32): models/gpt_oss.py."""
 
@@ -30,7 +31,8 @@ def rotary_tables(facts: Facts, choices: Choices) -> list[int]:
         return []
     scaling = str(arch.rope.get("rope_type", "default"))
     latent = any(kind == "mla" for kind, _ in kinds)
-    positions = _positions(arch.max_position_embeddings, arch.rope, scaling, latent)
+    factor = facts.calibration.memory.mrope_factor_qwen3 if arch.model_type.startswith(QWEN3) else 4
+    positions = _positions(arch.max_position_embeddings, arch.rope, latent) * (factor if _is_mrope(arch.rope) else 1)
     wide = arch.model_type in WIDE or (latent and "yarn" in scaling) or choices.dtype.value == "float32"
     if latent:
         sizes = [int(text["qk_rope_head_dim"])]
@@ -48,12 +50,16 @@ def _rotated(head_dim: int, text: Mapping[str, Any], rope: Mapping[str, Any]) ->
     return int(head_dim * share) if isinstance(share, int | float) and 0 < share <= 1 else head_dim
 
 
-def _positions(own: int, rope: Mapping[str, Any], scaling: str, latent: bool) -> int:
+def _is_mrope(rope: Mapping[str, Any]) -> bool:
+    """Three axes of positions, whose numbers may pass the model's own (mrope.py)."""
+    return "mrope_section" in rope
+
+
+def _positions(own: int, rope: Mapping[str, Any], latent: bool) -> int:
     """Rows of the table: what each kind of scaling computes in advance."""
+    scaling = str(rope.get("rope_type", "default"))
     factor = float(rope.get("factor") or 1.0)
     original = int(rope.get("original_max_position_embeddings") or own)
-    if "mrope_section" in rope:
-        return (original if scaling == "yarn" else own) * 4
     if scaling == "longrope":
         return original + own
     if scaling == "yarn" or (latent and scaling != "default"):
