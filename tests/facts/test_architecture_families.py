@@ -49,7 +49,7 @@ def made(model_type: str) -> Any:
 
 def written(config: Any, name: str) -> dict[str, Any]:
     """The whole config.json, as save_pretrained writes every key of the class."""
-    values = json.loads(json.dumps(config.to_dict(), default=str))
+    values: dict[str, Any] = json.loads(json.dumps(config.to_dict(), default=str))
     return {"tie_word_embeddings": False} | values | {"architectures": [name], "dtype": "bfloat16"}
 
 
