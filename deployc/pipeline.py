@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from deployc.spec.deploy import Deploy
     from deployc.types.bundle import Bundle
     from deployc.types.choices import Choices
+    from deployc.types.explanation import Explanation
     from deployc.types.facts import Facts
     from deployc.types.prediction import Prediction
 
@@ -39,6 +40,7 @@ class Analysis:
     facts: Facts | None = None
     choices: Choices | None = None
     prediction: Prediction | None = None
+    explanation: Explanation | None = None  # what people ask about memory: made for a plan alone
     bundle: Bundle | None = None
 
     @property
@@ -126,7 +128,11 @@ def plan(
 
 def plan_of(analysis: Analysis, observe: Observe | None = None) -> Plan:
     """The plan of an analysis, as far as that came."""
+    from deployc.cost.explain import explain
     from deployc.plan import make
 
+    deploy, facts, choices, prediction = analysis.deploy, analysis.facts, analysis.choices, analysis.prediction
+    if deploy is not None and facts is not None and choices is not None and prediction is not None:
+        analysis.explanation = explain(deploy, facts, choices, prediction)
     observed = observe(analysis) if observe and analysis.bundle else Observed(None, None, complete=False)
     return make(analysis, observed)

@@ -10,6 +10,7 @@ from deployc.plan import figures
 from deployc.spec.deploy import Deploy
 from deployc.types.bundle import Bundle
 from deployc.types.choices import Choices
+from deployc.types.explanation import Explanation
 from deployc.types.facts import EngineFacts, Facts
 from deployc.types.plan import Observed, Step, Switch
 from deployc.types.prediction import Prediction, SlaLine
@@ -36,6 +37,7 @@ def document(
     switch: Switch | None,
     steps: Sequence[Step],
     report: Report,
+    explained: Explanation | None = None,
 ) -> dict[str, Any]:
     """All of it. `hardware`, `workload` and a few keys of `prediction` are there so that views need nothing else."""
     return {
@@ -48,7 +50,7 @@ def document(
         "hardware": _hardware(facts, choices) if facts and choices else None,
         "workload": deploy.workload.model_dump(exclude_none=True) if deploy else None,
         "engine": _engine(facts.engine, bundle) if facts else None,
-        "prediction": figures.prediction(prediction) if prediction else None,
+        "prediction": figures.prediction(prediction, explained) if prediction else None,
         "sla": [figures.sla_line(line) for line in sla],
         "observed": {"digest": observed.digest, "at": observed.at, "complete": observed.complete},
         "switch": _switch(switch) if switch else None,

@@ -6,6 +6,7 @@ import math
 from dataclasses import fields
 from typing import Any
 
+from deployc.types.explanation import Explanation, Share
 from deployc.types.figure import Figure
 from deployc.types.prediction import Memory, Prediction, SlaLine, Speed
 
@@ -22,7 +23,7 @@ def figure(of: Figure) -> dict[str, Any]:
     }
 
 
-def prediction(of: Prediction) -> dict[str, Any]:
+def prediction(of: Prediction, explained: Explanation | None = None) -> dict[str, Any]:
     """`prediction` of the document: bytes, seconds, 1/s."""
     return {
         "memory": _all(of.memory),
@@ -42,7 +43,35 @@ def prediction(of: Prediction) -> dict[str, Any]:
         "startup_seconds": figure(of.startup_seconds),
         "transferred_from": of.transferred_from,
         "warnings": list(of.warnings),
+        "explain": explanation(explained) if explained else None,
     }
+
+
+def explanation(of: Explanation) -> dict[str, Any]:
+    """`prediction.explain`: what people ask about memory."""
+    card = {"name": of.smallest_card, "memory": round(of.smallest_card_memory)} if of.smallest_card else None
+    return {
+        "in_flight": figure(of.in_flight),
+        "kv_cache_mean": figure(of.kv_cache_mean),
+        "kv_cache_p95": figure(of.kv_cache_p95),
+        "needed": figure(of.needed),
+        "needed_for": of.needed_for,
+        "gpu_memory_utilization": of.gpu_memory_utilization,
+        "longest_context": {
+            "by_memory": figure(of.longest),
+            "by_memory_fp8": figure(of.longest_fp8) if of.longest_fp8 else None,
+            "by_positions": of.positions,
+        },
+        "requests_mean": figure(of.requests_mean),
+        "tokens_are_capacity": of.tokens_are_capacity,
+        "smallest_card": card,
+        "weights": [_share(share) for share in of.weights],
+        "activations": [_share(share) for share in of.activations],
+    }
+
+
+def _share(of: Share) -> dict[str, Any]:
+    return {"name": of.name, "bytes": round(of.bytes)}
 
 
 def sla_line(of: SlaLine) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from deployc.plan.steps import steps, switch
 from deployc.spec.deploy import Deploy
 from deployc.types.bundle import Bundle
 from deployc.types.choices import Choices
+from deployc.types.explanation import Explanation
 from deployc.types.facts import Facts
 from deployc.types.plan import Observed, Plan, Step, Switch
 from deployc.types.prediction import Prediction, SlaLine
@@ -42,6 +43,8 @@ class Analysed(Protocol):
     @property
     def prediction(self) -> Prediction | None: ...
     @property
+    def explanation(self) -> Explanation | None: ...
+    @property
     def bundle(self) -> Bundle | None: ...
 
 
@@ -66,6 +69,7 @@ def make(analysis: Analysed, observed: Observed) -> Plan:
         switch=over,
         steps=taken,
         report=analysis.report,
+        explained=analysis.explanation,
     )
     return Plan(made, taken, changes=any(step.action != "keep" for step in taken))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from deployc.diagnostics import Diagnostic, Span
 from deployc.spec.deploy import Deploy
 from deployc.types.choices import Choices
-from deployc.types.facts import Facts
+from deployc.types.facts import Facts, GpuFacts
 from deployc.types.prediction import Prediction
 
 
@@ -32,6 +32,10 @@ class Case:
             if self.facts.engine.canonical(written).removeprefix("no-") == flag:
                 return self.deploy.at(("engine", "args", written))
         return self.deploy.at(key)
+
+    def held(self, card: GpuFacts) -> int:
+        """Bytes of a card that are not to be had: reserved by the file, or seen in use, whichever is more."""
+        return max(self.deploy.hardware.reserved_memory, card.used)
 
     @property
     def card(self) -> str:

@@ -4,55 +4,163 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from deployc import units
-from deployc.cost.capability import FP8_KV_SINCE, INT8_BEFORE, INT8_SINCE
+from deployc.cost import predict
+from deployc.cost.capability import INT8_BEFORE, INT8_SINCE, reads_fp8_kv
 from deployc.cost.kv_cache import layout
-from deployc.cost.memory import memory
+from deployc.cost.memory import KvCache, memory
+from deployc.cost.other_cards import smallest_card, starts
 from deployc.cost.parallel import undivided
+from deployc.cost.prediction import kv_room, mean_request
 from deployc.rules.case import Case
 from deployc.types.choices import Choice, Choices
+from deployc.types.prediction import Memory
 
-MOST = 3
+MOST = 4
+SIZES = (2, 4, 8, 16)
+"""Cards of one engine that machines have."""
+FEWEST_TOKENS = 512
+"""Tokens of a step below which prompts take too many steps to be advised."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of the file, as words, as choices, and with what it costs."""
+
+    words: str
+    choices: Choices
+    price: str = ""
 
 
 def remedies(case: Case) -> list[str]:
-    """Up to three changes under which the engine starts with a request of full length; then the card it would take."""
-    return [*changes(case), _larger(case)]
+    """Changes under which the engine starts with a request of full length; then the card it would take."""
+    found = _helping(case, _changes(case))
+    return [*found, _other_card(case), *([] if found else _helping(case, _eager(case)))]
 
 
-def changes(case: Case) -> list[str]:
-    """Up to three changes of the file that leave more room for KV, each with what it gives."""
+def room(case: Case) -> list[str]:
+    """Changes that let more requests of the workload's mean length run at once."""
+    request = mean_request(case.deploy, prefix_caching=case.choices.enable_prefix_caching.value)
+    now = kv_room(layout(case.facts, case.choices), case.prediction.memory.kv_cache.value, request)
     found = []
-    for words, choices in _candidates(case):
-        bill, cache = memory(case.facts, choices)
-        if bill.kv_cache.value > 0 and cache.concurrency.value >= 1 and bill.weights.value < bill.budget.value:
-            tokens = units.show_count(cache.tokens.value)
-            card = " a card" if choices.tensor_parallel_size.value > 1 else ""
-            found.append(f"{words} ({units.show_bytes(bill.kv_cache.value)}{card} for {tokens} KV tokens)")
-    return found[:MOST]
+    for change in _formats(case):
+        left = memory(case.facts, change.choices)[0].kv_cache.value
+        then = kv_room(layout(case.facts, change.choices), left, request)
+        if then > now * 1.05:
+            found.append(f"{change.words} (room for {units.show_count(int(then))} of mean length)")
+    return found
 
 
-def _candidates(case: Case) -> Iterator[tuple[str, Choices]]:
+def given(case: Case, choices: Choices, bill: Memory, cache: KvCache) -> str:
+    """What is left for KV under other choices, and what that holds: tokens where each takes the same, else requests."""
+    card = " a card" if choices.tensor_parallel_size.value > 1 else ""
+    left = f"{units.show_bytes(bill.kv_cache.value)}{card} for"
+    if layout(case.facts, choices).uniform:
+        return f"{left} {units.show_count(cache.tokens.value)} KV tokens"
+    length = units.show_count(choices.max_model_len.value)
+    return f"{left} {units.show_count(cache.concurrency.value)} requests of {length} tokens"
+
+
+def with_value(choices: Choices, **changed: Any) -> Choices:
+    """The choices with plain values put in place of others."""
+    put: dict[str, Any] = {name: Choice(value, "search") for name, value in changed.items()}
+    return replace(choices, **put)
+
+
+def fewer_sequences(case: Case) -> Iterator[Choices]:
+    """Half as many sequences at once, and half of those, down to one."""
+    count = case.choices.max_num_seqs.value // 2
+    while count >= 1:
+        yield with_value(case.choices, max_num_seqs=count)
+        count //= 2
+
+
+def eager(case: Case) -> Change:
+    """Without CUDA graphs, and what a single stream loses by that."""
+    choices = with_value(case.choices, enforce_eager=True)
+    now, then = (
+        p.single_stream.tokens_per_second.value for p in (case.prediction, predict(case.deploy, case.facts, choices))
+    )
+    price = f"; one stream falls from {now:.3g} to {then:.3g} tokens/s"
+    return Change("as the last resort set engine.args: {enforce-eager: true}", choices, price)
+
+
+def highest_share(case: Case) -> float:
+    """The largest gpu_memory_utilization, in whole per cent, with which the start check passes on every card."""
+    own = case.facts.calibration["context_before_check"].high
+    shares = (1 - (case.held(device) + own) / device.memory.value for device in case.facts.devices)
+    return math.floor(min(shares) * 100) / 100
+
+
+def _helping(case: Case, changes: Iterator[Change]) -> list[str]:
+    """Those that surely help, then those that may."""
+    sure, likely = [], []
+    for change in changes:
+        bill, cache = memory(case.facts, change.choices)
+        if bill.kv_cache.value <= 0 or cache.concurrency.value < 1 or bill.weights.value > bill.budget.value:
+            continue
+        text = f"{change.words} ({given(case, change.choices, bill, cache)}{change.price})"
+        if starts(case.facts, change.choices):
+            sure.append(text)
+        else:
+            likely.append(f"perhaps {text}")
+    return [*sure, *likely][:MOST]
+
+
+def _changes(case: Case) -> Iterator[Change]:
+    """From what costs nothing to what costs most."""
+    if not case.on_cpu:
+        share = _least_share(case)
+        if case.choices.gpu_memory_utilization.value < share <= highest_share(case):
+            words = f"raise engine.gpu_memory_utilization to at least {share:.2f}"
+            yield Change(words, with_value(case.choices, gpu_memory_utilization=share))
+        yield from _smaller_batches(case)
+    yield from _formats(case)
+
+
+def _formats(case: Case) -> Iterator[Change]:
+    """Fewer bytes a token or a weight, or more cards."""
     choices, facts = case.choices, case.facts
     capability = facts.smallest.compute_capability
-    if not case.on_cpu and choices.gpu_memory_utilization.value < (share := _least_share(case)) < 0.98:
-        words = f"raise engine.gpu_memory_utilization to at least {share:.2f}"
-        yield words, replace(choices, gpu_memory_utilization=Choice(share, "search"))
-    if choices.weights.value == "none" and (capability is None or INT8_SINCE <= capability < INT8_BEFORE):
-        yield "set quantization.weights: int8", replace(choices, weights=Choice("int8", "search"))
+    if choices.kv_cache_dtype.value == "auto" and reads_fp8_kv(facts):
+        yield Change("set quantization.kv_cache: fp8", with_value(choices, kv_cache_dtype="fp8"))
+    plain = choices.weights.value == "none" and "quantization_config" not in facts.model.config
+    if plain and (capability is None or INT8_SINCE <= capability < INT8_BEFORE):
+        yield Change("set quantization.weights: int8", with_value(choices, weights="int8"))
     if case.on_cpu:
         return
-    if choices.kv_cache_dtype.value == "auto" and (capability is None or capability >= FP8_KV_SINCE):
-        yield "set quantization.kv_cache: fp8", replace(choices, kv_cache_dtype=Choice("fp8", "search"))
-    tp = choices.tensor_parallel_size.value
-    for more in (tp * 2, tp * 4):
-        if not undivided(facts.model.architecture, more):
-            yield (
-                f"spread it over {more} such cards: engine.parallel.tensor: {more}",
-                replace(choices, tensor_parallel_size=Choice(more, "search"), replicas=Choice(1, "search")),
-            )
+    for size in SIZES:
+        spread = with_value(choices, tensor_parallel_size=size, replicas=1)
+        if size <= choices.tensor_parallel_size.value or undivided(facts.model.architecture, size):
+            continue
+        if starts(facts, spread):
+            yield Change(f"spread it over {size} such cards: engine.parallel.tensor: {size}", spread)
+            return
+
+
+def _smaller_batches(case: Case) -> Iterator[Change]:
+    """Fewer sequences or tokens a step: logits, sampler, layers and graphs are smaller. The mildest that suffices."""
+    for choices in fewer_sequences(case):
+        if starts(case.facts, choices):
+            count = choices.max_num_seqs.value
+            yield Change(f"set engine.args: {{max-num-seqs: {count}}}", choices, "; the others wait")
+            break
+    tokens = case.choices.max_num_batched_tokens.value // 2
+    while tokens >= max(FEWEST_TOKENS, case.choices.max_num_seqs.value):
+        choices = with_value(case.choices, max_num_batched_tokens=tokens)
+        if starts(case.facts, choices):
+            words = f"set engine.args: {{max-num-batched-tokens: {tokens}}}"
+            yield Change(words, choices, "; long prompts take more steps")
+            return
+        tokens //= 2
+
+
+def _eager(case: Case) -> Iterator[Change]:
+    if not case.on_cpu and not case.choices.enforce_eager.value:
+        yield eager(case)
 
 
 def _least_share(case: Case) -> float:
@@ -69,8 +177,15 @@ def _taken(case: Case) -> float:
     return bill.budget.value - bill.kv_cache.low + page
 
 
-def _larger(case: Case) -> str:
+def _other_card(case: Case) -> str:
+    """The smallest known card that would do; what it must have where none is known."""
     if case.on_cpu:
         return f"raise hardware.host_memory to {units.show_bytes(_taken(case))}, if the host has it"
+    size = case.choices.tensor_parallel_size.value
+    card = smallest_card(case.facts, case.choices, starts)
+    if card is not None:
+        many = f"{size} x " if size > 1 else ""
+        shown = units.show_bytes(card.memory.value)
+        return f"use {many}{card.name} ({shown} as CUDA shows it), the smallest card that would do"
     share = max(case.choices.gpu_memory_utilization.value, case.facts.engine.gpu_memory_utilization)
     return f"use a card with at least {units.show_bytes(_taken(case) / share)}"

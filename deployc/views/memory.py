@@ -61,7 +61,12 @@ def _tokens(document: Mapping[str, Any]) -> str:
     figures = document["prediction"]
     cards, bytes_of = document["hardware"]["tensor_parallel_size"], figures["kv_bytes_per_token"]["value"]
     per_token = f"{show_bytes(bytes_of / cards)} {'each' if cards == 1 else 'a card'}"
-    return f"{show_count(figures['kv_cache_tokens']['value'])} KV tokens at {per_token}{_longest(document)}"
+    explained = figures.get("explain")
+    if explained and not explained["tokens_are_capacity"]:
+        return f"room for {_longest(document)}"
+    some, link = _longest(document), "" if figures["max_concurrency"]["value"] < 1 else "or "
+    tokens = f"{show_count(figures['kv_cache_tokens']['value'])} KV tokens at {per_token}"
+    return f"{tokens}, {link}{some}" if some else tokens
 
 
 def bar(memory: Mapping[str, Any], columns: int, color: bool) -> str:
@@ -150,8 +155,11 @@ def _where(document: Mapping[str, Any]) -> str:
     size = hardware["tensor_parallel_size"]
     kinds = list(dict.fromkeys(hardware["gpus"]))
     named = kinds[0] if len(kinds) == 1 else f"the smallest of {', '.join(kinds)}"
-    cards = f"{size} cards of {words.card_class(total)} each" if size > 1 else words.card_class(total)
-    return f"on {cards} ({named}, {show_bytes(total)} as CUDA shows it)"
+    own = kinds == ["custom"]  # or a slice: sold in no size
+    sold, shown = (
+        (show_bytes(total), "") if own else (words.card_class(total), f", {show_bytes(total)} as CUDA shows it")
+    )
+    return f"on {f'{size} cards of {sold} each' if size > 1 else sold} ({named}{shown})"
 
 
 def _longest(document: Mapping[str, Any]) -> str:
@@ -159,7 +167,9 @@ def _longest(document: Mapping[str, Any]) -> str:
     requests = document["prediction"]["max_concurrency"]["value"]
     if not isinstance(length, int) or requests is None:
         return ""
-    return f", or {words.few(requests)} requests of {show_count(length)} tokens at once"
+    if requests < 1:
+        return f"less than one request of {show_count(length)} tokens"
+    return f"{words.few(requests)} requests of {show_count(length)} tokens at once"
 
 
 def _on_gpu(document: Mapping[str, Any]) -> bool:

@@ -131,6 +131,7 @@ class Analysis:
     choices: Any = None
     prediction: Any = None
     bundle: Any = None
+    explanation: Any = None
 
 
 def test_a_plan_as_far_as_the_analysis_came() -> None:

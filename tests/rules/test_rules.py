@@ -273,7 +273,7 @@ def test_the_first_complaint_fits_and_says_so() -> None:
     case = case_of()
     bill = case.prediction.memory
     assert codes() == {}
-    assert bill.weights.value / GIB == pytest.approx(14.2, abs=0.05)
+    assert bill.weights.value / GIB == pytest.approx(14.29, abs=0.01)  # as vLLM 0.25.1 logs it
     assert 5.5 < bill.kv_cache.value / GIB < 6.5
     assert case.prediction.kv_cache_tokens.value > 100_000
     assert case.prediction.kv_bytes_per_token.value == 56 * 1024

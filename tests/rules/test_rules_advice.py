@@ -83,11 +83,25 @@ def test_unequal_cards_are_advised_an_engine_each_only_where_the_smallest_holds_
 
 
 def test_what_a_remedy_leaves_is_of_a_card_where_there_are_several() -> None:
-    load = "{input_tokens: 12000, output_tokens: 256, concurrency: 128}"
+    long = {"model": "{source: org/model, context: {rope: yarn, factor: 64}}",
+            "workload": "{input_tokens: 1500, output_tokens: 256, concurrency: 4, max_context: 2000000}"}  # fmt: skip
     four = facts_of(cards=(card(),) * 4)
-    spread = said(four, workload=load, engine="{version: 0.32.0, parallel: {tensor: 4}}")["DC306"].fix
+    spread = said(four, engine="{version: 0.32.0, parallel: {tensor: 4}}", **long)["DC302"].fix
     assert re.search(r"kv_cache: fp8 \([0-9.]+ GiB a card for [0-9,]+ KV tokens\)", spread)
-    assert " a card for" not in said(workload=load)["DC306"].fix.partition("spread")[0]
+    alone = said(workload=long["workload"].replace("2000000", "200000"), model=long["model"])["DC302"].fix
+    assert "kv_cache: fp8 (" in alone
+    assert " a card for" not in alone.partition("spread")[0]
+
+
+def test_waiting_requests_are_told_how_many_more_would_run() -> None:
+    """At 12,256 tokens of 56 KiB a request is 670 MiB: 9 in 6 GiB, twice as many with keys and values of one byte."""
+    found = said(workload="{input_tokens: 12000, output_tokens: 256, concurrency: 128}")["DC306"]
+    holds = re.search(r"holds (\d+) of mean length", found.detail)
+    more = re.search(r"fp8 \(room for (\d+) of mean length\)", found.fix)
+    assert holds is not None
+    assert more is not None
+    assert int(holds[1]) in (8, 9)
+    assert int(more[1]) in (2 * int(holds[1]), 2 * int(holds[1]) + 1)
 
 
 def test_a_limit_below_what_the_memory_can_read_says_so() -> None:
