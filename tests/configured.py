@@ -112,4 +112,5 @@ def choices_of(**changes: Any) -> Choices:
         "enable_prefix_caching": True,
     } | changes  # fmt: skip
     plain = {name: values.pop(name) for name in ("ignore", "group_size") if name in values}
-    return Choices(**plain, **{name: Choice(value, "search") for name, value in values.items()})
+    chosen: dict[str, Any] = {name: Choice(value, "search") for name, value in values.items()}
+    return Choices(**plain, **chosen)

@@ -84,7 +84,7 @@ ONE = 3 * 96 * 64
     [(1, 1, False, 8), (4, 1, False, 2), (4, 1, True, 2), (2, 2, False, 2), (2, 2, True, 2), (3, 1, True, 3)],
 )  # a quarter of each expert or each fourth: the same; three ranks have 3, 3 and 2 whole ones
 def test_experts_are_cut_or_moved(tensors: Any, tp: int, dp: int, whole: bool, experts: int) -> None:
-    asked = {"tensor_parallel_size": tp, "data_parallel_size": dp, "expert_parallel": whole}
+    asked: dict[str, Any] = {"tensor_parallel_size": tp, "data_parallel_size": dp, "expert_parallel": whole}
     assert held_bytes(tensors, config=QWEN3_30B, **asked) == 2 * 2 * experts * ONE
 
 
