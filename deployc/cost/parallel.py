@@ -62,6 +62,8 @@ def stage_layers(layers: int, pipeline_parallel_size: int) -> list[int]:
 def stages(parts: Iterable[Placed], layers: int, pipeline_parallel_size: int) -> list[int]:
     """Bytes on a rank of each stage. Embedding on the first, output layer and last norm on the last, a tied embedding
     on both, encoders on every one (vllm/model_executor/models/*.py, `is_first_rank`, `is_last_rank`)."""
+    if pipeline_parallel_size == 1:
+        return [sum(part.bytes * part.count for part in parts)]
     outside = {"first": 0, "last": 0, "ends": 0, "every": 0}
     each = [0.0] * layers
     for part in parts:

@@ -19,7 +19,6 @@ What differs from the checkpoint, by parameter (vLLM 0.25.1, vllm/model_executor
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -38,7 +37,6 @@ IN_FLOAT32 = ("A_log", "e_score_correction_bias", "absmax", "weight.absmax", "SC
 DROPPED = ("nested_absmax", "nested_quant_map", "weight.nested_absmax", "weight.nested_quant_map", "weight_format")
 ZEROS = ("qzeros", "weight_zero_point")
 MACHETE = (9, 0)
-_NUMBERS = re.compile(r"\{[0-9,-]*\}|(?<=\.)[0-9]+(?=\.)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +78,9 @@ def held(facts: Facts, choices: Choices) -> tuple[Held, ...]:
     engine = _engine(facts, choices, groups)
     joined: dict[tuple[str, tuple[int, ...]], Held] = {}
     for group in groups:
-        one = _held(group, read(group.pattern), engine)
-        key = (_NUMBERS.sub("#", one.name), one.layers)
+        name = read(group.pattern)
+        one = _held(group, name, engine)
+        key = (name.kind, one.layers)
         before = joined.get(key)
         same = before is not None and before.count == one.count
         joined[key if same or before is None else (one.name + group.pattern, one.layers)] = (
@@ -110,8 +109,7 @@ def _engine(facts: Facts, choices: Choices, groups: Iterable[TensorGroup]) -> En
     quantized = config.get("quantization_config") or config.get("compression_config") or {}
     own = scheme(choices)
     names = [read(group.pattern) for group in groups]
-    packed = {_NUMBERS.sub("#", n.of) for n in names if n.parameter in ("weight_packed", "qweight")}
-    packed |= {_NUMBERS.sub("#", n.of) for n in names if n.parameter == "weight_scale_2"}
+    packed = {n.of for n in names if n.parameter in ("weight_packed", "qweight", "weight_scale_2")}
     each = [g for g in (quantized.get("config_groups") or {}).values() if isinstance(g, dict)]
     inputs = [g.get("input_activations") or {} for g in each]
     return Engine(
@@ -166,7 +164,7 @@ def _bytes(group: TensorGroup, name: Name, shape: tuple[int, ...], engine: Engin
     if parameter in ("weight_scale", "weight_scale_inv") and len(shape) <= 2:
         if group.dtype == "F8_E4M3":
             return math.prod((_up(shape[0], 128), _up(shape[1], 4)))
-        wide = group.dtype in FLOATS and _NUMBERS.sub("#", name.of) not in engine.packed
+        wide = group.dtype in FLOATS and name.of not in engine.packed
         return elements * (4 if wide else SERVED_BYTES[engine.dtype] if group.dtype in FLOATS else 1)
     if parameter.endswith("scale") or parameter == "weight_scale_2":
         return 4 * elements

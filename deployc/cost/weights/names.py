@@ -45,6 +45,7 @@ PARAMETERS = frozenset(
 )  # fmt: skip
 _JOINTS = ("_blocks", "_scales", "_bias")
 """Parameters of stacked experts, joined to the module's name by an underscore: gate_up_proj_blocks."""
+_NUMBERS = re.compile(r"\{[0-9,-]*\}|(?<=\.)[0-9]+(?=\.)")
 _LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks|block|layer)\.(\{[0-9,-]*\}|[0-9]+)(?:\.|$)")
 _EXPERTS = re.compile(r"\.experts(?:\.(\{[0-9,-]*\}|[0-9]+))?\.")
 _TOWER = re.compile(r"(?:^|[._])(?:visual|vision|audio|image|speech|projector|multi_modal|aligner|patch_merger)[^.]*\.")
@@ -61,12 +62,13 @@ class Name:
     experts: int  # routed experts that the pattern numbers; 0 = none, or stacked in one tensor
     routed: bool  # whether it belongs to routed experts
     tower: bool  # of a vision or audio encoder, or of what joins one to the language model
-    held_as: str  # name with fused modules joined and experts stacked
+    held_as: str  # name with fused modules joined and experts stacked, its parameter after "|"
+    kind: str  # the same without numbers: what tensors of all layers have in common
 
     @property
     def of(self) -> str:
-        """The module's whole name, without the parameter: what its tensors have in common."""
-        return self.held_as.rsplit("|", 1)[0]
+        """The module's kind, without the parameter."""
+        return self.kind.rsplit("|", 1)[0]
 
 
 @lru_cache(maxsize=4096)
@@ -100,6 +102,7 @@ def read(pattern: str) -> Name:
         routed=bool(expert) or (module in STACKED and "block_sparse_moe" in parts),
         tower=tower,
         held_as=held,
+        kind=_NUMBERS.sub("#", held),
     )
 
 

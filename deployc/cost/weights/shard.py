@@ -122,7 +122,7 @@ def _expert(shape: tuple[int, ...], name: Name, ranks: Ranks) -> tuple[int, ...]
     column = name.module in COLUMN
     one = shape[lead:]
     if name.experts:
-        as_linear = Name(name.module, name.parameter, "column" if column else "row", (), 0, False, False, "")
+        as_linear = Name(name.module, name.parameter, "column" if column else "row", (), 0, False, False, "", "")
         axis = _axis(one, as_linear)
     else:  # either dimension may hold the outputs: the product is what counts
         axis = None if name.parameter == "bias" and not column else 0
