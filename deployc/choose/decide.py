@@ -92,7 +92,7 @@ def _sized(deploy: Deploy, facts: Facts, weights: Choice[str], tensor_parallel: 
         max_model_len=sizes.wanted_length(deploy, facts),
         max_num_seqs=sizes.max_num_seqs(deploy, facts, replicas.value),
         max_num_batched_tokens=sizes.max_num_batched_tokens(deploy, facts),
-        gpu_memory_utilization=sizes.gpu_memory_utilization(deploy, facts),
+        gpu_memory_utilization=sizes.gpu_memory_utilization(deploy, facts, tensor_parallel.value),
         enforce_eager=written_switch(deploy, facts, "enforce-eager", False, "graphs make decode faster"),
         enable_prefix_caching=written_switch(deploy, facts, "enable-prefix-caching", True, "equal prefixes are kept"),
         max_lora_rank=form.max_lora_rank(deploy, facts) if serves else None,

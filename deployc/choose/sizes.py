@@ -10,6 +10,7 @@ from deployc.cost.batch import batch_defaults
 from deployc.cost.context import positions
 from deployc.cost.kv_cache import layout
 from deployc.cost.memory import memory
+from deployc.cost.non_torch import before_check
 from deployc.cost.prediction import kv_room, mean_request
 from deployc.cost.written import written_count, written_flag
 from deployc.spec.deploy import Deploy
@@ -72,7 +73,7 @@ def max_num_seqs(deploy: Deploy, facts: Facts, replicas: int, choices: Choices |
     return Choice(int(fit), "search", "more mean requests than these do not fit into the KV cache")
 
 
-def gpu_memory_utilization(deploy: Deploy, facts: Facts) -> Choice[float]:
+def gpu_memory_utilization(deploy: Deploy, facts: Facts, ranks: int = 1) -> Choice[float]:
     """The engine's default, lowered where others hold memory: its start check wants free >= ceil(total x share)."""
     asked = deploy.engine.gpu_memory_utilization
     if asked != "auto":
@@ -81,8 +82,8 @@ def gpu_memory_utilization(deploy: Deploy, facts: Facts) -> Choice[float]:
     if found is not None and isinstance(found[0], int | float) and not isinstance(found[0], bool):
         return Choice(float(found[0]), found[1], "engine.args")
     default = facts.engine.gpu_memory_utilization
-    tightest = min(facts.devices, key=lambda device: highest_utilization(deploy, facts, device))
-    highest = highest_utilization(deploy, facts, tightest)
+    tightest = min(facts.devices, key=lambda device: highest_utilization(deploy, facts, device, ranks))
+    highest = highest_utilization(deploy, facts, tightest, ranks)
     if facts.smallest.name == "cpu" or highest >= default:
         return Choice(default, "default", "the engine's default")
     held = held_by_others(deploy, tightest.used)
@@ -90,9 +91,9 @@ def gpu_memory_utilization(deploy: Deploy, facts: Facts) -> Choice[float]:
     return Choice(max(highest, 0.01), "DC303", reason)
 
 
-def highest_utilization(deploy: Deploy, facts: Facts, device: GpuFacts) -> float:
+def highest_utilization(deploy: Deploy, facts: Facts, device: GpuFacts, ranks: int) -> float:
     """The largest share, in whole per cent, with which the start check passes for certain."""
-    own = facts.calibration["context_before_check"].high
+    own = before_check(facts, ranks).high
     free = device.memory.value - held_by_others(deploy, device.used) - own
     return math.floor(free / device.memory.value * 100) / 100
 

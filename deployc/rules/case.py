@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from deployc.cost.non_torch import before_check
 from deployc.diagnostics import Diagnostic, Span
 from deployc.spec.deploy import Deploy
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts, GpuFacts
+from deployc.types.figure import Factor
 from deployc.types.prediction import Prediction
 
 
@@ -36,6 +38,11 @@ class Case:
     def held(self, card: GpuFacts) -> int:
         """Bytes of a card that are not to be had: reserved by the file, or seen in use, whichever is more."""
         return max(self.deploy.hardware.reserved_memory, card.used)
+
+    @property
+    def context(self) -> Factor:
+        """Bytes that the engine holds of a card before it asks what is free."""
+        return before_check(self.facts, self.choices.tensor_parallel_size.value)
 
     @property
     def card(self) -> str:

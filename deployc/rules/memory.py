@@ -172,7 +172,7 @@ def _request(pages: Layout, length: int, needed: int) -> str:
 def _end(case: Case) -> str:
     """How it ends: while weights load, or at the check after."""
     free = case.facts.smallest.memory.value - case.held(case.facts.smallest)
-    free -= case.facts.calibration["context_before_check"].high
+    free -= case.context.high
     if case.prediction.memory.weights.value > free:
         return f"{units.show_bytes(max(0, free))} are free: CUDA runs out of memory while they load."
     return 'They load; then "No available memory for the cache blocks".'

@@ -90,7 +90,7 @@ def eager(case: Case) -> Change:
 
 def highest_share(case: Case) -> float:
     """The largest gpu_memory_utilization, in whole per cent, with which the start check passes on every card."""
-    own = case.facts.calibration["context_before_check"].high
+    own = case.context.high
     shares = (1 - (case.held(device) + own) / device.memory.value for device in case.facts.devices)
     return math.floor(min(shares) * 100) / 100
 

@@ -58,7 +58,7 @@ def _kind(case: Case, card: GpuFacts) -> tuple[str, float, int]:
 
 
 def _check(case: Case, name: str, total: float, held: int) -> Iterator[Diagnostic]:
-    share, own = case.choices.gpu_memory_utilization.value, case.facts.calibration["context_before_check"]
+    share, own = case.choices.gpu_memory_utilization.value, case.context
     wanted = math.ceil(total * share)
     least, most = total - held - own.high, total - held - own.low
     if least >= wanted:
@@ -93,7 +93,7 @@ def _lower(case: Case, share: float) -> str:
 
 def _outside(case: Case) -> Figure:
     """Bytes of the fullest card beside the budget, the engine's context and what others hold."""
-    bill, own = case.prediction.memory, case.facts.calibration["context_before_check"]
+    bill, own = case.prediction.memory, case.context
     beside = bill.total.value - bill.budget.value - case.held(case.facts.smallest)
     value, low, high = (max(0.0, beside - end) for end in (own.value, own.high, own.low))
     return Figure(value, low, high, "B", own.basis)

@@ -32,7 +32,7 @@ def test_the_context_is_lowered_to_what_fits_and_says_so() -> None:
 
 @pytest.mark.parametrize(
     ("memory", "cards", "tensor", "replicas"),
-    [(23.5, 4, 1, 4), (11.0, 4, 2, 2), (7.2, 4, 4, 1), (23.5, 1, 1, 1), (79.0, 8, 1, 8)],
+    [(23.5, 4, 1, 4), (12.0, 4, 2, 2), (7.2, 4, 4, 1), (23.5, 1, 1, 1), (79.0, 8, 1, 8)],
 )
 def test_the_fewest_cards_an_engine_and_engines_on_the_rest(
     memory: float, cards: int, tensor: int, replicas: int

@@ -1,0 +1,80 @@
+"""The section on what is needed: words for each kind of answer, at every width."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deployc.views import explain
+from deployc.views.layout import width
+
+CASES = Path(__file__).resolve().parent.parent / "cases"
+
+
+def planned(case: str) -> dict[str, Any]:
+    """The plan document of a golden case."""
+    read: dict[str, Any] = json.loads((CASES / case / "expect" / "plan.json").read_text())
+    return read
+
+
+def shown(document: dict[str, Any], columns: int = 200) -> dict[str, str]:
+    """Name -> text of each row, on lines so long that nothing is broken."""
+    rows = explain.lines(document, False, columns)[1:]
+    return {row[:20].strip(): row[20:] for row in rows if row[2] != " "}
+
+
+@pytest.mark.parametrize("columns", [30, 44, 60, 80, 120])
+@pytest.mark.parametrize("case", ["windows", "latent", "states", "cpu-int8", "tp4-yarn", "lora-4090"])
+def test_no_line_is_wider_than_the_terminal(case: str, columns: int) -> None:
+    lines = explain.lines(planned(case), False, columns)
+    assert lines
+    assert max(width(line) for line in lines) <= columns
+
+
+def test_one_screen_holds_it() -> None:
+    assert all(len(explain.lines(planned(case), False, 80)) <= 17 for case in ("windows", "latent", "lora-4090"))
+
+
+def test_a_document_without_explanation_has_no_section() -> None:
+    document = planned("lora-4090")
+    document["prediction"]["explain"] = None
+    assert explain.lines(document, False, 80) == []
+
+
+def test_needed_against_reserved() -> None:
+    document = planned("lora-4090")
+    needs = shown(document)["this load needs"]
+    share = document["prediction"]["explain"]["gpu_memory_utilization"]
+    assert f"(gpu_memory_utilization {share:.2f}) of the 21.6 GiB that vLLM reserves whatever comes" in needs
+    document["prediction"]["explain"]["needed"] |= {"value": 2**34 * 1.4, "high": 2**34 * 1.5}
+    assert shown(document)["this load needs"].startswith("22.4 GiB where 21.6 GiB may be taken")
+    document["prediction"]["explain"]["needed"] |= {"value": 2**34, "high": 2**34 * 1.5}
+    assert shown(document)["this load needs"].startswith("up to 24.0 GiB where 21.6 GiB may be taken")
+
+
+def test_a_logged_size_that_is_no_capacity_is_called_so() -> None:
+    assert "no capacity" in shown(planned("states"))["KV cache size"]
+    assert "KV cache size" not in shown(planned("latent"))
+
+
+def test_a_length_without_bound_is_the_models_own() -> None:
+    document = planned("lora-4090")
+    document["prediction"]["explain"]["longest_context"]["by_memory"]["value"] = 2**31 - 1
+    assert "a longer one would need no more memory" in shown(document)["longest request"]
+
+
+def test_the_smallest_card_may_be_this_one_or_none() -> None:
+    document = planned("lora-4090")
+    document["prediction"]["explain"]["smallest_card"] = {"name": "rtx-4090", "memory": 2**34}
+    assert shown(document)["smallest card"] == "this one: rtx-4090"
+    document["prediction"]["explain"]["smallest_card"] = None
+    assert shown(document)["smallest card"] == "none with a profile holds this load"
+
+
+def test_moments_have_words() -> None:
+    peak = shown(planned("windows"))["activation peak"]
+    assert "in the encoder" in peak
+    assert "in logits and sampler" in peak
