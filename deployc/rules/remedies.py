@@ -130,15 +130,22 @@ def _formats(case: Case) -> Iterator[Change]:
     plain = choices.weights.value == "none" and "quantization_config" not in facts.model.config
     if plain and (capability is None or INT8_SINCE <= capability < INT8_BEFORE):
         yield Change("set quantization.weights: int8", with_value(choices, weights="int8"))
-    if case.on_cpu:
-        return
-    for size in SIZES:
-        spread = with_value(choices, tensor_parallel_size=size, replicas=1)
-        if size <= choices.tensor_parallel_size.value or undivided(facts.model.architecture, size):
-            continue
-        if starts(facts, spread):
-            yield Change(f"spread it over {size} such cards: engine.parallel.tensor: {size}", spread)
-            return
+    if not case.on_cpu:
+        yield from _spread(case)
+
+
+def _spread(case: Case) -> Iterator[Change]:
+    """The fewest cards that surely do; else the fewest that may."""
+    sizes = [
+        size
+        for size in SIZES
+        if size > case.choices.tensor_parallel_size.value and not undivided(case.facts.model.architecture, size)
+    ]
+    spread = {size: with_value(case.choices, tensor_parallel_size=size, replicas=1) for size in sizes}
+    sure = [size for size in sizes if starts(case.facts, spread[size])]
+    likely = [size for size in sizes if memory(case.facts, spread[size])[1].concurrency.value >= 1]
+    for size in (sure or likely)[:1]:
+        yield Change(f"spread it over {size} such cards: engine.parallel.tensor: {size}", spread[size])
 
 
 def _smaller_batches(case: Case) -> Iterator[Change]:
