@@ -82,7 +82,7 @@ def longest_request_fits(case: Case) -> Iterator[Diagnostic]:
         yield said(
             "DC302",
             "a request of full length does not fit into the KV cache",
-            f"{_request(pages, length, needed)}; {_range(left.low, left.high)} are left."
+            f"{_request(pages, length, needed)}; {_left(left)}."
             + (f" The longest that fits is {units.show_count(pages.longest(left.low))} tokens." if fits else ""),
             _fix(case, f"set workload.max_context to {fits}" if fits else ""),
             case.at("max-model-len", "workload.max_context"),
@@ -187,6 +187,12 @@ def _weights(case: Case) -> str:
         case.choices.weights.value, "Weights"
     )
     return f"{held} of {units.show_count(case.facts.model.parameters)} parameters"
+
+
+def _left(left: Figure) -> str:
+    if left.low < 0:
+        return f"at most {units.show_bytes(left.high)} are left, perhaps nothing"
+    return f"{_range(left.low, left.high)} are left"
 
 
 def _range(low: float, high: float) -> str:

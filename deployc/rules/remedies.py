@@ -38,7 +38,8 @@ class Change:
 def remedies(case: Case) -> list[str]:
     """Changes under which the engine starts with a request of full length; then the card it would take."""
     found = _helping(case, _changes(case))
-    return [*found, _other_card(case), *([] if found else _helping(case, _eager(case)))]
+    last = [] if found else _helping(case, _eager(case))
+    return [text for text in (*found, _other_card(case), *last) if text]
 
 
 def room(case: Case) -> list[str]:
@@ -185,11 +186,13 @@ def _taken(case: Case) -> float:
 
 
 def _other_card(case: Case) -> str:
-    """The smallest known card that would do; what it must have where none is known."""
+    """The smallest known card that would do; what it must have where none is known; "" where this one would."""
     if case.on_cpu:
         return f"raise hardware.host_memory to {units.show_bytes(_taken(case))}, if the host has it"
     size = case.choices.tensor_parallel_size.value
     card = smallest_card(case.facts, case.choices, starts)
+    if card is not None and card.memory.value <= case.facts.smallest.memory.value:
+        return ""
     if card is not None:
         many = f"{size} x " if size > 1 else ""
         shown = units.show_bytes(card.memory.value)

@@ -119,3 +119,11 @@ def test_int8_is_no_advice_for_a_quantized_checkpoint() -> None:
     case = case_of(facts)
     found = judge(case.deploy, case.facts, case.choices, case.prediction)
     assert all("quantization.weights: int8" not in d.fix for d in found if d.code in VERDICTS)
+
+
+def test_the_card_at_hand_is_not_what_to_buy() -> None:
+    """At 0.6 the weights do not fit on 23.5 GiB; at the engine's own share they do, there and on an L4."""
+    facts = replace(facts_of(), known_cards=known_cards())
+    text = fix(facts, engine="{version: 0.32.0, gpu_memory_utilization: 0.6}")
+    assert "raise engine.gpu_memory_utilization" in text
+    assert "smallest card" not in text
