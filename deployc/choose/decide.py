@@ -10,9 +10,10 @@ from deployc.choose import format as form
 from deployc.choose import sizes
 from deployc.cost import predict
 from deployc.cost.capability import INT8_BEFORE, INT8_SINCE
+from deployc.cost.kv_cache import layout
 from deployc.cost.memory import memory
 from deployc.cost.parallel import undivided
-from deployc.cost.prediction import mean_request
+from deployc.cost.prediction import kv_room, mean_request
 from deployc.cost.written import written_count, written_switch
 from deployc.diagnostics import Report
 from deployc.spec.deploy import Deploy
@@ -131,6 +132,6 @@ def _starts(facts: Facts, choices: Choices, side: Literal["value", "low"]) -> bo
 
 def _holds_the_load(deploy: Deploy, facts: Facts, choices: Choices) -> bool:
     """Whether all requests in flight on one engine, at their mean length, have room in its KV cache."""
-    flight = deploy.workload.concurrency or 1
-    needed = min(flight, choices.max_num_seqs.value) * mean_request(deploy).tokens
-    return memory(facts, choices)[1].usable.value >= needed
+    flight = min(deploy.workload.concurrency or 1, choices.max_num_seqs.value)
+    left = memory(facts, choices)[0].kv_cache.value
+    return kv_room(layout(facts, choices), left, mean_request(deploy)) >= flight

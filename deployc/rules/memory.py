@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from deployc import units
@@ -115,25 +116,30 @@ def load_fits(case: Case) -> Iterator[Diagnostic]:
     flight, choices = case.deploy.workload.concurrency, case.choices
     if flight is None or case.prediction.memory.kv_cache.value <= 0:
         return
-    share = flight / choices.replicas.value
+    share, most = flight / choices.replicas.value, choices.max_num_seqs.value
     request = mean_request(case.deploy, prefix_caching=choices.enable_prefix_caching.value)
-    pages, left = layout(case.facts, choices), case.prediction.memory.kv_cache.value
-    fit = min(kv_room(pages, left, request), float(choices.max_num_seqs.value))
-    if 1 <= fit < share * 0.98:
-        by_flag = choices.max_num_seqs.value < share
-        yield warning(
-            "DC306",
-            "not all requests in flight run at once",
-            f"{units.show_count(share)} are in flight on each engine; "
-            + (
-                f"max_num_seqs {choices.max_num_seqs.value} runs that many, the rest wait."
-                if by_flag
-                else f"the KV cache holds {units.show_count(int(fit))} of mean length, the rest wait or are preempted."
-            ),
-            "raise max_num_seqs" if by_flag else "; or ".join(["lower the concurrency", *room(case)]),
-            case.at("max-num-seqs", "workload.concurrency") if by_flag else case.deploy.at("workload.concurrency"),
-            case.prediction.usable_kv_cache_tokens.basis,
-        )
+    holds = kv_room(layout(case.facts, choices), case.prediction.memory.kv_cache.value, request)
+    if not 1 <= min(holds, most) < share * 0.98:
+        return
+    if most <= holds:
+        why = f"max_num_seqs {most} runs that many, the rest wait."
+        fix, at = _more_seqs(holds, share), case.at("max-num-seqs", "workload.concurrency")
+    else:
+        why = f"the KV cache holds {units.show_count(int(holds))} of mean length, the rest wait or are preempted."
+        fix, at = "; or ".join(["lower the concurrency", *room(case)]), case.deploy.at("workload.concurrency")
+    yield warning(
+        "DC306",
+        "not all requests in flight run at once",
+        f"{units.show_count(share)} are in flight on each engine; {why}",
+        fix,
+        at,
+        case.prediction.usable_kv_cache_tokens.basis,
+    )
+
+
+def _more_seqs(holds: float, share: float) -> str:
+    most = max(1, int(min(holds, math.ceil(share))))
+    return f"raise max_num_seqs to {most} (the KV cache holds {units.show_count(int(holds))} of mean length)"
 
 
 def host_holds_it(case: Case) -> Iterator[Diagnostic]:

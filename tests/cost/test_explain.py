@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from configured import GIB, HOST, QWEN_7B, SMOLLM2, card, case_of, codes, facts_of
+from configured import A100, GIB, HOST, QWEN_7B, SMOLLM2, card, case_of, codes, facts_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from deployc.cost.capability import reads_fp8_kv
 from deployc.cost.explain import explain
@@ -175,3 +177,29 @@ def test_tokens_are_capacity_only_where_all_layers_keep_all_tokens() -> None:
     mixed = (replace(one, layers=one.layers[:14]), replace(one, layers=one.layers[14:], kind="sliding", window=512))
     facts = replace(case.facts, model=replace(case.facts.model, architecture=replace(arch, caches=mixed)))
     assert not answers(facts)[0].tokens_are_capacity
+
+
+@given(
+    flight=st.integers(1, 200),
+    prompt=st.integers(16, 6000),
+    answer=st.integers(1, 1000),
+    context=st.sampled_from([8192, 16384, 32768]),
+)
+@settings(max_examples=25, deadline=None)
+def test_more_of_anything_never_needs_less(flight: int, prompt: int, answer: int, context: int) -> None:
+    """More requests, longer ones or a longer context: no smaller budget, no fewer bytes held, no smaller card."""
+
+    def asked(flight: int, prompt: int, context: int) -> Explanation:
+        load = f"{{input_tokens: {prompt}, output_tokens: {answer}, concurrency: {flight}, max_context: {context}}}"
+        return answers(knowing(facts_of(cards=(A100,))), workload=load)[0]
+
+    least = asked(flight, prompt, context)
+    for more in (
+        asked(flight + 20, prompt, context),
+        asked(flight, prompt + 500, context),
+        asked(flight, prompt, 32768),
+    ):
+        assert more.needed.high >= least.needed.high
+        assert more.kv_cache_mean.value >= least.kv_cache_mean.value
+        assert (more.smallest_card_memory or 1e15) >= (least.smallest_card_memory or 1e15)
+    assert least.needed.low <= least.needed.value <= least.needed.high

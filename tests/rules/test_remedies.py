@@ -127,3 +127,19 @@ def test_the_card_at_hand_is_not_what_to_buy() -> None:
     text = fix(facts, engine="{version: 0.32.0, gpu_memory_utilization: 0.6}")
     assert "raise engine.gpu_memory_utilization" in text
     assert "smallest card" not in text
+
+
+def test_more_sequences_are_advised_up_to_what_the_cache_holds() -> None:
+    """6 GiB hold some 60 requests of 1,756 tokens, 96 MiB each: 110 blocks of 896 KiB."""
+
+    def advice(flight: int) -> str:
+        load = f"{{input_tokens: 1500, output_tokens: 256, concurrency: {flight}, max_context: 8192}}"
+        case = case_of(facts_of(), workload=load, engine="{version: 0.32.0, args: {max-num-seqs: 4}}")
+        found = judge(case.deploy, case.facts, case.choices, case.prediction)
+        (verdict,) = (d for d in found if d.code == "DC306")
+        return verdict.fix
+
+    assert advised(r"raise max_num_seqs to (\d+) ", advice(8)) == "8"
+    holds = int(advised(r"cache holds (\d+) of mean length", advice(200)))
+    assert 55 <= holds <= 70
+    assert advised(r"raise max_num_seqs to (\d+) ", advice(200)) == str(holds)
