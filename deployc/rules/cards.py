@@ -8,7 +8,7 @@ from dataclasses import replace
 from deployc import units
 from deployc.cost import predict
 from deployc.cost.capability import KERNELS_SINCE, words
-from deployc.cost.memory import memory
+from deployc.cost.other_cards import starts
 from deployc.cost.parallel import undivided
 from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.case import Case
@@ -55,7 +55,7 @@ def cards_are_alike(case: Case) -> Iterator[Diagnostic]:
             f"Every rank gets the share of the smallest, {units.show_bytes(sizes[0])}: "
             f"{units.show_bytes(lost)} lie idle.",
             "serve one engine a card instead (engine.parallel: {tensor: 1, replicas: auto}), or use equal cards"
-            if _one_card_holds_it(case, _alone(case))
+            if starts(case.facts, _alone(case))
             else "use equal cards: the smallest does not hold an engine of its own",
             case.deploy.at("hardware.gpu"),
         )
@@ -67,7 +67,7 @@ def parallel_without_need(case: Case) -> Iterator[Diagnostic]:
     if tp == 1 or case.facts.smallest.interconnect == "nvlink":
         return
     alone = _alone(case)
-    if not _one_card_holds_it(case, alone):
+    if not starts(case.facts, alone):
         return
     other = predict(case.deploy, case.facts, alone)
     ours, theirs = case.prediction.speed.tokens_per_second, other.speed.tokens_per_second
@@ -90,12 +90,6 @@ def _alone(case: Case) -> Choices:
     """The same cards with one engine on each."""
     cards = case.choices.tensor_parallel_size.value * case.choices.replicas.value
     return replace(case.choices, tensor_parallel_size=Choice(1, "search"), replicas=Choice(cards, "search"))
-
-
-def _one_card_holds_it(case: Case, alone: Choices) -> bool:
-    """Whether the smallest card surely holds model and one request of full length."""
-    bill, cache = memory(case.facts, alone)
-    return bill.kv_cache.low > 0 and cache.concurrency.low >= 1
 
 
 def kernels_are_built(case: Case) -> Iterator[Diagnostic]:

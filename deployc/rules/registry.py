@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deployc.diagnostics import Diagnostic
-from deployc.rules import adapters, cards, context, exposure, flags, formats, memory, sla, start
+from deployc.rules import adapters, cards, context, exposure, flags, formats, memory, sla, start, unfollowed
 from deployc.rules.case import Case, Rule
 from deployc.spec.deploy import Deploy
 from deployc.types.choices import Choices
@@ -34,6 +34,7 @@ RULES: tuple[Rule, ...] = (
     memory.load_fits,
     start.graphs_outside_the_budget,
     memory.host_holds_it,
+    unfollowed.unfollowed,
     sla.limits,
     sla.over_capacity,
     flags.known,

@@ -124,6 +124,19 @@ FIRES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"workload": "{input_tokens: 6000, output_tokens: 256, concurrency: 64}"},
         {"workload": "{input_tokens: 600, output_tokens: 256, concurrency: 16}"},
     ),
+    ("DC308", "warning", {"engine": "{version: 0.32.0, args: {block_size: 32}}"}, {}),
+    (
+        "DC308",
+        "warning",
+        {"engine": "{version: 0.32.0, args: {enable-expert-parallel: true}}"},
+        {"engine": "{version: 0.32.0, args: {enable-expert-parallel: false, pipeline-parallel-size: 1}}"},
+    ),
+    (
+        "DC308",
+        "warning",
+        {"engine": "{version: 0.32.0, env: {VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS: '1'}}"},
+        {"engine": "{version: 0.32.0, env: {VLLM_LOGGING_LEVEL: DEBUG}}"},
+    ),
     (
         "DC306",
         "warning",
