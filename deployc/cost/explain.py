@@ -36,6 +36,7 @@ def explain(deploy: Deploy, facts: Facts, choices: Choices, prediction: Predicti
     share = math.ceil(needed.high / bill.total.value * 100) / 100
     holds = partial(_holds, deploy, flight.value)
     card = smallest_card(facts, choices, holds, least / 2) if on_gpu else None
+    peaks = _activations(facts, choices) if on_gpu else ()
     return Explanation(
         in_flight=flight,
         kv_cache_mean=exact(kv_of(pages, request.tokens, request, flight.value), "B"),
@@ -51,7 +52,8 @@ def explain(deploy: Deploy, facts: Facts, choices: Choices, prediction: Predicti
         smallest_card=card.name if card else "",
         smallest_card_memory=card.memory.value if card else 0,
         weights=_weights(facts, choices),
-        activations=_activations(facts, choices) if on_gpu else (),
+        activations=peaks,
+        activations_kept=max(0.0, bill.activations.value - peaks[0].bytes) if peaks else 0.0,
     )
 
 

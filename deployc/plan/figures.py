@@ -67,6 +67,7 @@ def explanation(of: Explanation) -> dict[str, Any]:
         "smallest_card": card,
         "weights": [_share(share) for share in of.weights],
         "activations": [_share(share) for share in of.activations],
+        "activations_kept": round(of.activations_kept),
     }
 
 

@@ -34,4 +34,5 @@ class Explanation:
     smallest_card: str  # profile of the smallest card that holds the workload; "" = none does, or none is needed
     smallest_card_memory: float  # bytes; 0 = none
     weights: tuple[Share, ...]  # parameters, then what loading adds to them
-    activations: tuple[Share, ...]  # moments of the profiling run, the peak first
+    activations: tuple[Share, ...]  # moments of the profiling run, the peak first; none on the CPU
+    activations_kept: float  # B that are there at every moment beside it

@@ -107,7 +107,9 @@ def _parts(answers: Mapping[str, Any]) -> Iterator[Row]:
     yield "weights", "; loading adds ".join(filter(None, [_size(parameters, "of parameters"), ", ".join(more)]))
     if answers["activations"]:
         peak, *others = (_size(share, MOMENTS.get(share["name"], share["name"])) for share in answers["activations"])
-        yield "activation peak", "; ".join(filter(None, [peak, ", ".join(others)]))
+        kept = answers["activations_kept"]
+        beside = f" and {show_bytes(kept)} at all times" if kept >= SHOWN else ""
+        yield "activation peak", "; ".join(filter(None, [peak + beside, ", ".join(others)]))
 
 
 def _size(share: Mapping[str, Any], words_: str) -> str:

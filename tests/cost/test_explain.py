@@ -129,7 +129,8 @@ def test_the_peak_comes_first_and_is_near_that_of_the_bill() -> None:
     found, case = answers()
     sizes = [share.bytes for share in found.activations]
     assert sizes == sorted(sizes, reverse=True)
-    assert sizes[0] == pytest.approx(case.prediction.memory.activations.value, abs=0.1 * GIB)
+    assert sizes[0] + found.activations_kept == pytest.approx(case.prediction.memory.activations.value)
+    assert 0 <= found.activations_kept < 0.1 * GIB
 
 
 def test_requests_of_an_open_loop_are_counted_by_littles_law() -> None:

@@ -152,3 +152,12 @@ def test_a_whole_plan_and_whether_it_changes_anything() -> None:
     seen = Observed(bundle.digest, "2030-01-01T00:00:00Z", complete=True, healthy=True, artifact=True)
     assert not make(analysis, seen).changes
     assert make(analysis, replace(seen, healthy=False)).changes
+
+
+def test_every_key_of_the_explanation_is_documented() -> None:
+    root = Path(__file__).resolve().parents[2]
+    planned = json.loads((root / "tests" / "cases" / "states" / "expect" / "plan.json").read_text())
+    reference = (root / "docs" / "reference.md").read_text()
+    answers = planned["prediction"]["explain"]
+    assert not [key for key in answers if f"`{key}`" not in reference]
+    assert not [key for key in answers["longest_context"] if key not in reference]
