@@ -10,7 +10,7 @@ from deployc.choose import format as form
 from deployc.choose import sizes
 from deployc.cost import predict
 from deployc.cost.capability import INT8_BEFORE, INT8_SINCE
-from deployc.cost.kv_cache import layout
+from deployc.cost.kv_cache import keeps_prefixes, layout
 from deployc.cost.memory import memory
 from deployc.cost.parallel import undivided
 from deployc.cost.prediction import kv_room, mean_request
@@ -95,7 +95,7 @@ def _sized(deploy: Deploy, facts: Facts, weights: Choice[str], tensor_parallel: 
         max_num_batched_tokens=sizes.max_num_batched_tokens(deploy, facts),
         gpu_memory_utilization=sizes.gpu_memory_utilization(deploy, facts, tensor_parallel.value),
         enforce_eager=written_switch(deploy, facts, "enforce-eager", False, "graphs make decode faster"),
-        enable_prefix_caching=written_switch(deploy, facts, "enable-prefix-caching", True, "equal prefixes are kept"),
+        enable_prefix_caching=_prefix_caching(deploy, facts),
         max_lora_rank=form.max_lora_rank(deploy, facts) if serves else None,
         max_loras=form.max_loras(deploy, facts) if serves else None,
     )
@@ -103,6 +103,13 @@ def _sized(deploy: Deploy, facts: Facts, weights: Choice[str], tensor_parallel: 
     draft = replace(draft, max_num_seqs=sizes.max_num_seqs(deploy, facts, replicas.value, draft))
     draft = replace(draft, max_model_len=sizes.fitted_length(deploy, facts, draft))
     return _coherent(draft)
+
+
+def _prefix_caching(deploy: Deploy, facts: Facts) -> Choice[bool]:
+    """The engine's default written out; of layers with a state it would keep copies all along a prompt."""
+    keeps = keeps_prefixes(facts)
+    reason = "equal prefixes are kept" if keeps else "this version does not by default in layers with a state"
+    return written_switch(deploy, facts, "enable-prefix-caching", keeps, reason)
 
 
 def _coherent(draft: Choices) -> Choices:

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from deployc.cost.latent import expanded_context
 from deployc.cost.parallel import VOCABULARY_PADDING
+from deployc.cost.state_layers import state_width
 from deployc.cost.towers import kept_embeddings, tower_peak
 from deployc.types.architecture import Architecture
 from deployc.types.choices import Choices
@@ -56,7 +58,11 @@ def moments(facts: Facts, choices: Choices, stage: int = 0) -> Iterator[Moment]:
     kept = _expert_workspace(model, choices) * element
     if stage == 0 and not choices.enforce_eager.value:
         yield Moment("compile", _table(model, choices) * element)
-    yield Moment("batch", tokens * _layer_width(model, choices) * element + kept + beside)
+    yield Moment("batch", tokens * layer_width(model, choices) * element + kept + beside)
+    if states := state_width(facts, choices.tensor_parallel_size.value):
+        yield Moment("state", tokens * states * element + kept + beside)
+    if context := expanded_context(facts, choices):
+        yield Moment("context", context * element + 4 * batch + kept + beside)
     if _is_last(choices, stage):
         rows = 2 * choices.max_num_seqs.value * model.hidden_size * element  # the last tokens' states, and random ones
         yield Moment("sampler", _sampler(facts, choices) + batch + rows + kept + beside)
@@ -81,7 +87,7 @@ def _table(model: Architecture, choices: Choices) -> float:
     return padded * model.hidden_size / choices.tensor_parallel_size.value
 
 
-def _layer_width(model: Architecture, choices: Choices) -> float:
+def layer_width(model: Architecture, choices: Choices) -> float:
     """Elements a token at the widest point of a layer: gate and up, their product, and four of hidden size.
 
     The four: what attention gave, the residual, and input and output of the norm between them, which the pieces of

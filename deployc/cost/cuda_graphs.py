@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deployc.cost.activations import SERVED_BYTES, layer_width
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts
 from deployc.types.figure import Figure, exact
@@ -20,13 +21,23 @@ def capture_sizes(max_num_seqs: int, max_num_batched_tokens: int) -> int:
     return len(sizes) + len(range(8, min(top, 255) + 1, 8)) + len(range(256, top + 1, 16))
 
 
+def graph_parts(facts: Facts, choices: Choices, layers: int) -> tuple[float, float]:
+    """What the graphs of a rank with so many layers grow with: sizes x layers, and bytes of the largest one's layer.
+
+    With adapters every size is captured twice, with and without them (cudagraph_specialize_lora).
+    """
+    seqs, tokens = choices.max_num_seqs.value, choices.max_num_batched_tokens.value
+    sizes = capture_sizes(seqs, tokens) * (2 if choices.adapter_mode.value == "serve" else 1)
+    largest = min(2 * seqs, PADDED, tokens)
+    width = layer_width(facts.model.architecture, choices)
+    return float(sizes * layers), largest * width * SERVED_BYTES[choices.dtype.value]
+
+
 def cuda_graphs(facts: Facts, choices: Choices, layers: int) -> Figure:
-    """Bytes of the graphs of one rank with so many layers: a part for each size, a part for each size and layer."""
+    """Bytes of the graphs: nodes of every layer for each size, and one pool that holds the largest one's tensors."""
     if choices.enforce_eager.value or facts.smallest.name == "cpu":
         return exact(0, "B")
-    sizes = capture_sizes(choices.max_num_seqs.value, choices.max_num_batched_tokens.value)
-    if choices.adapter_mode.value == "serve":
-        sizes *= 2  # with and without adapters: cudagraph_specialize_lora
-    own, each = facts.calibration["graph_bytes_per_size"], facts.calibration["graph_bytes_per_size_layer"]
-    parts = (own.times(sizes, "B"), each.times(sizes * layers, "B"))
-    return Figure(sum(p.value for p in parts), sum(p.low for p in parts), sum(p.high for p in parts), "B", own.basis)
+    nodes, pool = graph_parts(facts, choices, layers)
+    each, share = facts.calibration["graph_bytes_per_size_layer"], facts.calibration["graph_pool_layers"]
+    parts = (each.times(nodes, "B"), share.times(pool, "B"))
+    return Figure(sum(p.value for p in parts), sum(p.low for p in parts), sum(p.high for p in parts), "B", each.basis)

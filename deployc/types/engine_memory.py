@@ -25,4 +25,7 @@ class EngineMemory:
     non_torch_pipeline: Factor  # B a card of several that hold a stage each
     load_unsplit_from: int  # bytes: while weights load, a block at least so large keeps its segment; 0 = it is split
     mrope_factor_qwen3: int  # rows of a rotary table of three axes for each position, Qwen3-VL and Qwen3.5
+    latent_copies: bool  # MLA: the 16-bit kv_b_proj is there a second time
+    mxfp4_scales_stay: bool  # Triton's experts on Hopper: the scales as loaded stay beside their new layout
+    state_prefix_caching: bool  # whether models with state layers keep equal prefixes by default
     kv: EngineKv  # how it forms the KV cache

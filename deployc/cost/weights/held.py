@@ -66,6 +66,7 @@ class Engine:
     act_order: bool
     adjusted: bool  # int8 activations with zero points
     method: str  # quant_method of config.json
+    scales_stay: bool  # Triton's mxfp4 experts: as loaded, beside their new layout
 
     @property
     def machete(self) -> bool:
@@ -123,6 +124,7 @@ def _engine(facts: Facts, choices: Choices, groups: Iterable[TensorGroup]) -> En
         act_order=bool(quantized.get("desc_act")) or any(n.parameter == "weight_g_idx" for n in names),
         adjusted=any(i.get("type") == "int" and i.get("symmetric") is False for i in inputs),
         method=str(quantized.get("quant_method", "")),
+        scales_stay=facts.calibration.memory.mxfp4_scales_stay,
     )
 
 
@@ -185,7 +187,7 @@ def _mxfp4(group: TensorGroup, name: Name, engine: Engine) -> int:
 
     Marlin (below 9.0) pads the intermediate size of a rank to 128 and the hidden size to 256, FlashInfer (10.0 on) both
     to 256, Triton (9.0) the former to 64. Triton's layout pads outputs of the scales to 256 (triton_kernels,
-    HopperMXScaleLayout, 8 warps); the scales as they were loaded stay beside it (mxfp4.py deletes the weights alone).
+    HopperMXScaleLayout, 8 warps); older versions delete the weights alone, and the scales as loaded stay beside it.
     """
     arch, up, ranks = engine.architecture, name.module == "gate_up_proj", engine.ranks
     whole = ranks.whole_experts
@@ -194,7 +196,7 @@ def _mxfp4(group: TensorGroup, name: Name, engine: Engine) -> int:
     if engine.machete:
         part = _up(part, 64)
         outputs, inputs = (2 * part, arch.hidden_size) if up else (arch.hidden_size, part)
-        scales = outputs * inputs // 32 + _up(outputs, 256) * _up(inputs // 32, 2)
+        scales = (outputs * inputs // 32 if engine.scales_stay else 0) + _up(outputs, 256) * _up(inputs // 32, 2)
         return count * (outputs * inputs // 2 if name.parameter == "blocks" else scales)
     newer = engine.capability is not None and engine.capability > MACHETE
     elements = count * (2 if up else 1) * _up(part, 256 if newer else 128) * _up(arch.hidden_size, 256)

@@ -87,10 +87,10 @@ def allocated(size: int, unsplit: int = 0) -> int:
 
 def absorbed(facts: Facts, choices: Choices) -> int:
     """MLA: kv_b_proj once more in 16 bit, as W_UK_T and W_UV (vllm/model_executor/layers/attention/mla_attention.py,
-    process_weights_after_loading). Of a 16-bit layer the source shows views; a start of DeepSeek-V2-Lite (vLLM 0.19.0,
-    H100) logs 27 x 4 MiB more than without the copies."""
+    process_weights_after_loading). Of a 16-bit layer the sources show views, and only older versions log copies."""
     arch, config = facts.model.architecture, facts.model.config
-    if all(cache.kind != "mla" for cache in arch.caches):
+    copied = facts.calibration.memory.latent_copies or "quantization_config" in config
+    if not copied or all(cache.kind != "mla" for cache in arch.caches):
         return 0
     text = config.get("text_config") or config
     heads = -(-arch.heads // choices.tensor_parallel_size.value)

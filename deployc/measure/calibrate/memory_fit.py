@@ -18,7 +18,7 @@ from typing import Any
 
 from deployc import files
 from deployc.cost.activations import activations
-from deployc.cost.cuda_graphs import capture_sizes
+from deployc.cost.cuda_graphs import graph_parts
 from deployc.data import profiles
 from deployc.diagnostics import Stop
 from deployc.measure.calibrate.config import Unknown
@@ -74,24 +74,24 @@ def fit_peak(training: Sequence[Sample]) -> dict[str, float]:
 
 def graphs(sample: Sample, constants: Mapping[str, float]) -> float:
     """The predicted memory of CUDA graphs, bytes."""
-    sizes, layers = _sizes(sample), sample.start.facts.model.architecture.layers
-    return constants["graph_bytes_per_size"] * sizes + constants["graph_bytes_per_size_layer"] * sizes * layers
+    nodes, pool = _parts(sample)
+    return constants["graph_bytes_per_size_layer"] * nodes + constants["graph_pool_layers"] * pool
 
 
-def _sizes(sample: Sample) -> int:
-    choices = sample.start.choices
-    return capture_sizes(choices.max_num_seqs.value, choices.max_num_batched_tokens.value)
+def _parts(sample: Sample) -> tuple[float, float]:
+    return graph_parts(sample.start.facts, sample.start.choices, sample.start.facts.model.architecture.layers)
 
 
 def fit_graphs(training: Sequence[Sample]) -> dict[str, float]:
     """Two constants by least squares of relative errors: the normal equations of two unknowns."""
-    rows = [(s := _sizes(sample), s * sample.start.facts.model.architecture.layers, sample.measured)
-            for sample in training]  # fmt: skip
+    rows = [(*_parts(sample), sample.measured) for sample in training]
     a, b, c = (sum(r[i] * r[j] / r[2] ** 2 for r in rows) for i, j in ((0, 0), (0, 1), (1, 1)))
     p, q = (sum(r[i] / r[2] for r in rows) for i in (0, 1))
     determinant = a * c - b * b
-    return {"graph_bytes_per_size": (c * p - b * q) / determinant,
-            "graph_bytes_per_size_layer": (a * q - b * p) / determinant}  # fmt: skip
+    return {
+        "graph_bytes_per_size_layer": (c * p - b * q) / determinant,
+        "graph_pool_layers": (a * q - b * p) / determinant,
+    }
 
 
 Fit = Callable[[Sequence[Sample]], dict[str, float]]

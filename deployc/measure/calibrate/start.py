@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from deployc.cost.batch import batch_defaults
+from deployc.cost.kv_cache import keeps_prefixes
 from deployc.data import profiles
 from deployc.facts import engine
 from deployc.facts.calibration import calibration
@@ -143,6 +144,7 @@ def _loaded(version: str) -> EngineFacts:
 
 
 def _choices(row: Row, model: ModelFacts, known: EngineFacts, version: str, of_card: Card, told: _Told) -> Choices:
+    asked = Facts(model, (), (of_card.facts,), known, locked=True, calibration=calibration(version))
     positions = model.architecture.max_position_embeddings
     length = told.default("max_model_len", row.max_model_len, positions, "the model's positions")
     old = _numbers(version) < _numbers(released()["before_v1"]["until"])
@@ -170,7 +172,7 @@ def _choices(row: Row, model: ModelFacts, known: EngineFacts, version: str, of_c
         max_num_batched_tokens=batch,
         gpu_memory_utilization=share,
         enforce_eager=Choice(bool(row.enforce_eager), "row" if row.enforce_eager is not None else "default"),
-        enable_prefix_caching=Choice(True, "default"),
+        enable_prefix_caching=Choice(keeps_prefixes(asked), "default"),
         pipeline_parallel_size=Choice(row.pipeline_parallel_size or 1, "row"),
         data_parallel_size=Choice(row.data_parallel_size or 1, "row"),
         expert_parallel=Choice(row.expert_parallel, "row"),
