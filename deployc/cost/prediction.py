@@ -9,8 +9,7 @@ from deployc.cost.kv_cache import Layout, layout
 from deployc.cost.load import Request, Served
 from deployc.cost.memory import memory
 from deployc.cost.startup import startup
-from deployc.cost.step import Step, step
-from deployc.cost.weights import streamed_bytes
+from deployc.cost.step import Step, bytes_for_one_token, step
 from deployc.spec.deploy import Deploy
 from deployc.spec.model import Spread
 from deployc.types.choices import Choices
@@ -88,8 +87,7 @@ def mean_request(deploy: Deploy, *, prefix_caching: bool = True) -> Request:
 def single_stream(facts: Facts, choices: Choices, request: Request, steps: list[Step], basis: Basis) -> SingleStream:
     """One request alone: tokens/s, and what reading weights and KV at the card's full bandwidth would allow."""
     speeds = [1 / s.decode(1, request.context) for s in steps]
-    read = streamed_bytes(facts, choices)
-    read += int(layout(facts, choices).read_bytes(request.context))
+    read = bytes_for_one_token(facts, choices) + layout(facts, choices).read_bytes(request.context)
     bandwidth = facts.smallest.bandwidth
     if bandwidth is not None:
         limit = Figure(bandwidth.value / read, bandwidth.value / read, bandwidth.value / read, "1/s", "modelled")

@@ -120,6 +120,13 @@ def _active_parameters(facts: Facts) -> float:
     return total
 
 
+def bytes_for_one_token(facts: Facts, choices: Choices) -> float:
+    """Weights that a rank reads for a token of one sequence alone: of routed experts those it is sent to."""
+    model, routed = facts.model.architecture, _routed_share(facts)
+    touched = model.experts_per_token / model.experts if model.experts else 1.0
+    return streamed_bytes(facts, choices) * (1 - routed + routed * touched)
+
+
 def _routed_share(facts: Facts) -> float:
     """Share of the parameters that lies in routed experts."""
     if not facts.model.architecture.experts:

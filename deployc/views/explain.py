@@ -12,6 +12,8 @@ from deployc.views.layout import pad, paint, wrap
 MOMENTS = {
     "tower": "in the encoder",
     "compile": "filling the compile cache",
+    "state": "in a layer that keeps a state",
+    "context": "with a chunk of context expanded for latent attention",
     "batch": "in one layer on a full batch",
     "sampler": "in logits and sampler",
 }

@@ -25,6 +25,20 @@ QWEN3_MOE = QWEN_7B | {
     "num_experts": 128, "num_experts_per_tok": 8, "vocab_size": 151936,
 }  # fmt: skip
 
+DEEPSEEK = QWEN_7B | {
+    "architectures": ["DeepseekV2ForCausalLM"], "model_type": "deepseek_v2", "hidden_size": 2048,
+    "num_hidden_layers": 27, "num_attention_heads": 16, "num_key_value_heads": 16, "intermediate_size": 10944,
+    "moe_intermediate_size": 1408, "n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": 6,
+    "first_k_dense_replace": 1, "moe_layer_freq": 1, "kv_lora_rank": 512, "q_lora_rank": None,
+    "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "vocab_size": 102400,
+}  # fmt: skip
+FALCON_H1 = QWEN_7B | {
+    "architectures": ["FalconH1ForCausalLM"], "model_type": "falcon_h1", "hidden_size": 2048, "num_hidden_layers": 24,
+    "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 128, "intermediate_size": 4096,
+    "mamba_n_heads": 48, "mamba_d_head": 64, "mamba_n_groups": 1, "mamba_d_state": 256, "mamba_d_conv": 4,
+    "mamba_d_ssm": 3072, "vocab_size": 65536,
+}  # fmt: skip
+
 
 def of(version: str, config: dict[str, Any] = QWEN_7B) -> Facts:
     """That model on a card, served by that version."""
@@ -80,6 +94,25 @@ def test_fused_experts_keep_their_workspace() -> None:
     assert activations(facts, choices_of(max_num_seqs=1024, max_num_batched_tokens=8192)).value / GIB == pytest.approx(
         2.68, abs=0.05
     )
+
+
+def test_latent_attention_expands_a_chunk_of_context() -> None:
+    # 8 requests of 8,192 tokens are 65,536, the most there is, x 16 heads x (128 + 128) x 2 B = 512 MiB; and 4 x 2,048
+    # of hidden size for each of 2,048 tokens; of two cards each has half the heads
+    facts = of("0.25.1", DEEPSEEK)
+    workspace = 2048 * 6 * (2048 + 2816) * 2
+    assert bytes_at(facts)["context"] == 512 * 2**20 + 2048 * 4 * 2048 * 2 + workspace
+    halves = bytes_at(facts, tensor_parallel_size=2)["context"] - 2048 * 6 * (2048 + 2048) * 2
+    assert halves == 256 * 2**20 + 2048 * 4 * 2048 * 2
+    # shorter: 8 x 1,024 tokens; measured for 256 sequences and 8,192 tokens: 1.09 GiB
+    short = bytes_at(facts, max_model_len=1024)["context"]
+    assert short == 8192 * 16 * 256 * 2 + 2048 * 4 * 2048 * 2 + workspace
+
+
+def test_a_state_layer_holds_what_it_projects_and_convolves() -> None:
+    # inner 3,072 = 48 heads x 64: projects 2 x 3,072 + 2 x 256 + 48 = 6,704, convolves 3,072 + 2 x 256 = 3,584 three
+    # times, gives 3,072 twice, and four of 2,048: 31,792 elements of 2 B a token; measured 0.52 GiB at 8,192 tokens
+    assert bytes_at(of("0.25.1", FALCON_H1), max_num_batched_tokens=8192)["state"] == 8192 * 31_792 * 2
 
 
 def test_a_stage_holds_what_it_runs() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from configured import A100, H200, QWEN_7B, card, case_of, facts_of
+from weighing import QWEN3_30B
 
 DATA = json.loads((Path(__file__).parent / "data" / "h200.json").read_text())
 ROWS, FURTHER = DATA["speed"], DATA["further"]
@@ -66,6 +67,15 @@ def test_one_stream_on_a_4090_is_bound_by_memory_bandwidth() -> None:
     # 14.1 GB are read a token (the input embedding is not) and the KV of some 1,600 tokens: 1.008e12 / 14.2e9 = 71/s
     assert 65 < stream.physical_limit.value < 72
     assert 55 < stream.tokens_per_second.value < 70
+    assert stream.tokens_per_second.value < stream.physical_limit.value
+
+
+def test_the_limit_of_one_stream_counts_the_experts_that_a_token_is_sent_to() -> None:
+    # Qwen3-30B-A3B: 8 of 128 experts; some 3.3 billion parameters a token less the embedding, 2 B each, at 4.8e12 B/s:
+    # 780 tokens/s and less with KV, where all 30 billion would allow 80
+    case = case_of(facts_of(QWEN3_30B, (H200,)), hardware="{gpu: h200-sxm}")
+    stream = case.prediction.single_stream
+    assert 600 < stream.physical_limit.value < 850
     assert stream.tokens_per_second.value < stream.physical_limit.value
 
 

@@ -134,7 +134,8 @@ def test_mxfp4_experts_are_padded(gpu: Any, tp: int, part: int, hidden: int) -> 
     assert held == elements // 2 + elements // 32 + biases
 
 
-def test_triton_keeps_the_scales_that_it_lays_out_anew() -> None:
+@pytest.mark.parametrize(("version", "stay"), [("0.19.0", 2944), ("0.24.0", 2944), ("0.25.1", 0)])
+def test_triton_lays_scales_out_anew_and_older_versions_keep_them_as_loaded_too(version: str, stay: int) -> None:
     # H100, two ranks: 1440 becomes 1472; the new scales have 3072 of 2944 rows, the biases are float32
     experts = "model.layers.0.mlp.experts."
     tensors = {
@@ -142,10 +143,9 @@ def test_triton_keeps_the_scales_that_it_lays_out_anew() -> None:
         experts + "gate_up_proj_scales": ("U8", (32, 5760, 90)),
         experts + "gate_up_proj_bias": ("BF16", (32, 5760)),
     }
-    held = held_bytes(
-        tensors, H200, config=GPT_OSS, tensor_parallel_size=2, keys={"quantization_config": {"quant_method": "mxfp4"}}
-    )
-    assert held == 32 * (2944 * 2880 // 2 + (2944 + 3072) * 90 + 4 * 2880)
+    facts = facts_with(tensors, GPT_OSS, H200, version, quantization_config={"quant_method": "mxfp4"})
+    held = weight_bytes(facts, choices_of(tensor_parallel_size=2))
+    assert held == 32 * (2944 * 2880 // 2 + (stay + 3072) * 90 + 4 * 2880)
 
 
 LINEARS = 28 * (2 * 3584 * 3584 + 2 * 3584 * 512 + 3 * 3584 * 18944)
