@@ -29,6 +29,7 @@ check: $(VENV)/.dev ## ruff, mypy --strict, the schema is not lagging
 
 bench: $(VENV)/.dev ## ratios measured in one run
 	$(BIN)/python tests/bench/plan_time.py
+	$(BIN)/python tests/bench/facts_time.py
 	$(BIN)/python tests/bench/memory_score.py
 
 schema: $(VENV)/.dev ## write schemas/deploy.schema.json from the models

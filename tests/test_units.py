@@ -83,7 +83,7 @@ def test_long_junk_takes_no_time(parse: Callable[[object], float], text: str) ->
     began = time.monotonic()
     with pytest.raises(ValueError, match=r"."):
         parse(text)
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 30  # a blink on an idle machine; what is unbounded takes hours
 
 
 @given(st.integers(0, 2**50), st.integers(0, 2**50))

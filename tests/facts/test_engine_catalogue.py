@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -136,17 +135,6 @@ def test_every_behaviour_names_its_place() -> None:
 def test_a_catalogue_survives_the_lockfile() -> None:
     facts = catalogue("0.25.1")
     assert decode(EngineFacts, json.loads(json.dumps(encode(facts)))) == facts
-
-
-def test_a_catalogue_loads_in_a_blink() -> None:
-    path = profiles() / "engines" / "vllm-0.33.0.json"
-    load(path)
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        load(path)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.005
 
 
 @pytest.mark.parametrize(

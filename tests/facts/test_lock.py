@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import statistics
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from deployc.facts import lock as lockfile
 from deployc.facts import resolution, resolve, update
 from deployc.facts.model import from_config
 from deployc.spec.deploy import Deploy, bind
-from deployc.types.facts import Facts, Flag, GpuFacts
+from deployc.types.facts import Facts, GpuFacts
 
 LOCK = "deploy.lock"
 
@@ -222,24 +220,6 @@ def test_facts_written_by_hand_are_said_to_be_so(here: Path) -> None:
     assert report.diagnostics[0].severity is Severity.NOTE
     assert "written by hand" in report.diagnostics[0].detail
     assert locked(file, here)  # kept: nothing is asked
-
-
-def test_a_7b_with_its_engine_loads_in_five_milliseconds(here: Path) -> None:
-    file = deploy("org/seven", folder=str(here))
-    base, _ = ask(local(here), here)
-    assert base is not None
-    model = from_config(seven_b(), source="org/seven", hub="huggingface", provenance="", chat_template=True)
-    flags = {f"flag-{i}": Flag(f"flag-{i}", "str", ("auto", "on", "off"), "auto", (f"f{i}",)) for i in range(250)}
-    facts = replace(base, model=model, adapters=(), engine=replace(base.engine, flags=flags))
-    lockfile.write(here / LOCK, lockfile.freeze(file, facts))
-
-    def once() -> float:
-        start = time.process_time()
-        assert ask(file, here, offline=True)[0] is not None
-        return time.process_time() - start
-
-    once()  # compiles the readers
-    assert statistics.median(once() for _ in range(9)) < 0.005
 
 
 def test_what_others_hold_on_a_card_is_not_frozen_and_equal_cards_are_one_entry(here: Path) -> None:

@@ -103,7 +103,7 @@ def test_alias_bomb_is_bounded(tmp_path: Path) -> None:
     began = time.monotonic()
     document, report = read(tmp_path, text)
     assert document is None and places(report)[0].startswith("DC106")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60  # a blink on an idle machine; what is unbounded takes hours
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_large_nonsense_takes_no_time(tmp_path: Path, text: str) -> None:
     began = time.monotonic()
     _, report = read(tmp_path, text[:LIMIT])
     assert report.errors
-    assert time.monotonic() - began < 15  # some seconds at most on a slow, busy machine; unbounded ones take hours
+    assert time.monotonic() - began < 60  # some seconds at most on a slow, busy machine; unbounded ones take hours
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def check_text(text: bytes) -> Analysis:
         file.write_bytes(text)
         began = time.monotonic()
         analysis = shape_file(file, {})
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 30  # of a second at most on an idle machine; what is unbounded takes hours
     assert analysis.deploy is not None or analysis.report.errors
     for found in analysis.report:
         assert found.at is not None and found.summary and found.detail and found.fix
