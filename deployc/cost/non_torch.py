@@ -11,7 +11,7 @@ def non_torch(facts: Facts, choices: Choices) -> Figure:
     """Bytes on one rank, by version: alone, one of several that share every layer, or of several with a stage each."""
     behaviour = facts.calibration.memory
     if choices.tensor_parallel_size.value > 1:
-        return behaviour.non_torch_parallel.times(1, "B")
+        return (behaviour.non_torch_pcie if _over_pcie(facts) else behaviour.non_torch_parallel).times(1, "B")
     alone = choices.pipeline_parallel_size.value == 1
     return (behaviour.non_torch_single if alone else behaviour.non_torch_pipeline).times(1, "B")
 
@@ -24,5 +24,9 @@ def before_check(facts: Facts, ranks: int) -> Factor:
     """
     if ranks == 1:
         return facts.calibration["context_before_check"]
-    pcie = facts.smallest.interconnect in ("pcie", "none")
-    return facts.calibration["context_before_check_pcie" if pcie else "context_before_check_nvlink"]
+    return facts.calibration["context_before_check_pcie" if _over_pcie(facts) else "context_before_check_nvlink"]
+
+
+def _over_pcie(facts: Facts) -> bool:
+    """Whether it is known that the cards are not joined by NVLink."""
+    return facts.smallest.interconnect in ("pcie", "none")

@@ -21,7 +21,8 @@ class EngineMemory:
     encoder_profiled_v2: bool  # whether the second runner profiles images; the first always does
     activation_fixed: Factor  # B, beside all that is counted
     non_torch_single: Factor  # B, one card
-    non_torch_parallel: Factor  # B a card of several that share every layer
+    non_torch_parallel: Factor  # B a card of several that share every layer, over NVLink
+    non_torch_pcie: Factor  # the same over PCIe
     non_torch_pipeline: Factor  # B a card of several that hold a stage each
     load_unsplit_from: int  # bytes: while weights load, a block at least so large keeps its segment; 0 = it is split
     mrope_factor_qwen3: int  # rows of a rotary table of three axes for each position, Qwen3-VL and Qwen3.5

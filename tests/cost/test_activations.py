@@ -13,6 +13,7 @@ from configured import GIB, QWEN_7B, choices_of, facts_of
 from deployc.cost.activations import activations, moments
 from deployc.cost.cuda_graphs import capture_sizes, cuda_graphs
 from deployc.cost.lora_slots import lora_rank
+from deployc.cost.non_torch import non_torch
 from deployc.data import profiles
 from deployc.facts.calibration import calibration
 from deployc.facts.engine import load
@@ -157,3 +158,12 @@ def test_measured_graphs(version: str, seqs: int, layers: int, gib: float) -> No
 
 def test_the_rank_ladder() -> None:
     assert [lora_rank(r) for r in (1, 2, 16, 17, 512, 513)] == [1, 8, 16, 32, 512, None]
+
+
+@pytest.mark.parametrize(("link", "low", "high"), [("nvlink", 0.45, 2.2), ("unknown", 0.45, 2.2), ("pcie", 0.35, 1.1)])
+def test_buffers_of_cards_over_pcie_are_the_smaller_ones(link: str, low: float, high: float) -> None:
+    facts = of("0.25.1")
+    facts = replace(facts, devices=(replace(facts.devices[0], interconnect=link),) * 2)
+    figure = non_torch(facts, choices_of(tensor_parallel_size=2))
+    assert (figure.low / GIB, figure.high / GIB) == pytest.approx((low, high))
+    assert non_torch(facts, choices_of()).high < 0.5 * GIB
