@@ -184,6 +184,13 @@ def test_without_any_card_what_does_not_rest_on_one_is_scored_and_the_rest_liste
     assert "kv_cache_gib" in done.not_scored[0].quantities
 
 
+def test_of_a_cache_type_that_nobody_knows_the_pages_are_listed_and_the_rest_is_scored() -> None:
+    done = score([published("log-017", kv_cache_dtype="int3")])
+    assert {"weights_gib", "activation_peak_gib", "kv_cache_gib"} <= {one.quantity for one in done.scored}
+    assert not any("tokens" in one.quantity or "blocks" in one.quantity for one in done.scored)
+    assert [left.reason for left in done.not_scored] == ["kv_cache_dtype: int3 is not known"]
+
+
 def test_a_recalled_shape_whose_weights_disagree_is_doubted() -> None:
     row = published("log-017", config_basis="recalled", weights_gib=20.0)
     notes = score([row]).scored[0].notes

@@ -105,6 +105,13 @@ def test_a_familys_rotary_scaling_is_there() -> None:
         ("awq-4bit", "cyankiwi/gemma-4-31B-it-AWQ-4bit", "compressed-tensors", "pack-quantized"),
         ("nvfp4", "nvidia/Gemma-4-31B-IT-NVFP4", "modelopt", None),
         ("nvfp4", "RedHatAI/Qwen3-8B-NVFP4", "compressed-tensors", "nvfp4-pack-quantized"),
+        ("modelopt", "nvidia/Llama-3.3-70B-Instruct-FP8", "modelopt", None),
+        ("modelopt_fp4", "nvidia/Llama-3.3-70B-Instruct-FP4", "modelopt", None),
+        ("compressed-tensors", "zai-org/GLM-4.5-Air-FP8", "compressed-tensors", "float-quantized"),
+        ("compressed-tensors", "cpatonn/Qwen3-14B-AWQ-8bit", "compressed-tensors", "pack-quantized"),
+        ("compressed_tensors", "RedHatAI/Llama-3.1-8B-quantized.w4a16", "compressed-tensors", "pack-quantized"),
+        ("moe_wna16", "Qwen/Qwen3-30B-A3B-GPTQ-Int4", "gptq", None),
+        ("moe_wna16", "someone/Qwen3-30B-A3B-AWQ", "awq", None),
         ("mxfp4", "openai/gpt-oss-20b", "mxfp4", None),
         (None, "Qwen3.6-27B-AutoRound", "auto-round", None),
     ],
@@ -116,7 +123,64 @@ def test_the_engines_word_and_the_name_give_the_publishers_form(
     made, _, assumed = quantization_config(row, Config({}))
     assert made is not None
     assert (made["quant_method"], made.get("format")) == (quant_method, form)
-    assert assumed == (method is None or model.startswith(("cyankiwi/", "nvidia/")))
+    assert assumed == (method is None or model.startswith(("cyankiwi/", "nvidia/Gemma")))
+
+
+@pytest.mark.parametrize(
+    ("model", "bits"),
+    [
+        ("Qwen/Qwen2.5-72B-Instruct-GPTQ-Int8", 8), ("Qwen/Qwen2.5-72B-Instruct-GPTQ-Int4", 4),
+        ("someone/Llama-3.1-8B-GPTQ-8bit", 8), ("someone/Llama-3.1-8B-gptq-3-bit", 3),
+        ("TheBloke/Llama-2-7B-GPTQ", 4), ("someone/Yi-1.5-34B-GPTQ", 4),
+    ],
+)  # fmt: skip
+def test_a_name_gives_the_bits(model: str, bits: int) -> None:
+    made, _, _ = quantization_config(published("log-017", quantization="gptq_marlin", model=model), Config({}))
+    assert (made or {})["bits"] == bits
+
+
+def test_modelopts_fp8_is_no_four_bits() -> None:
+    """Both are `modelopt` to the engine; the name tells them apart."""
+    rows = [
+        published("log-017", quantization="modelopt", model=f"nvidia/Llama-3.1-8B-{form}") for form in ("FP8", "NVFP4")
+    ]
+    made = [quantization_config(row, Config({}))[0] or {} for row in rows]
+    assert [one["quant_algo"] for one in made] == ["FP8", "NVFP4"]
+
+
+@pytest.mark.parametrize(
+    ("model", "tower", "name"),
+    [
+        ("deepseek-ai/DeepSeek-R1-Distill-Llama-8B", False, "LlamaForCausalLM"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", False, "Qwen2ForCausalLM"),
+        ("deepseek-ai/DeepSeek-R1", False, "DeepseekV3ForCausalLM"),
+        ("microsoft/Phi-3.5-MoE-instruct", False, "PhiMoEForCausalLM"),
+        ("microsoft/Phi-3.5-mini-instruct", False, "Phi3ForCausalLM"),
+        ("Qwen/Qwen3-Coder-30B-A3B-Instruct", False, "Qwen3MoeForCausalLM"),
+        ("Qwen/Qwen3-Coder-Next", False, "Qwen3NextForCausalLM"),
+        ("Qwen/Qwen3-VL-30B-A3B-Instruct", True, "Qwen3VLMoeForConditionalGeneration"),
+        ("Qwen/Qwen3-VL-8B-Instruct", True, "Qwen3VLForConditionalGeneration"),
+        ("CohereForAI/c4ai-command-r7b-12-2024", False, "Cohere2ForCausalLM"),
+        ("CohereForAI/c4ai-command-r-08-2024", False, "CohereForCausalLM"),
+    ],
+)
+def test_the_more_particular_name_wins(model: str, tower: bool, name: str) -> None:
+    row = published("log-017", model=model, family="", model_config={"hidden_size": 64, "has_vision_tower": tower})
+    assert config_json(row).values["architectures"] == [name]
+
+
+@pytest.mark.parametrize("model_type", ["llama", "gemma3"])
+@pytest.mark.parametrize("absent", [{}, {"dtype": None}, {"torch_dtype": None}])
+def test_a_dtype_that_a_config_does_not_say_is_the_rows_else_an_assumption(
+    model_type: str, absent: dict[str, None]
+) -> None:
+    whole = {"model_type": model_type, "hidden_size": 64, **absent}
+    assert config_json(published("log-017", model_config=whole, dtype="half")).values["torch_dtype"] == "float16"
+    made = config_json(published("log-017", model_config=whole, dtype=None))
+    assert made.values["torch_dtype"] == "bfloat16"
+    assert "bfloat16 assumed" in made.notes[0]
+    short = config_json(published("log-017", model_config={**LLAMA, **absent}))
+    assert short.values["torch_dtype"] == "bfloat16"
 
 
 def test_fp8_blocks_only_where_the_name_says_a_checkpoint() -> None:

@@ -18,6 +18,8 @@ from deployc.measure.calibrate.rows import Row
 
 _NOT_OF_CONFIG = ("vision", "has_vision_tower", "sliding_layers_per_full", "architectures", "model_type")
 _POSITIONS = 4096
+KINDS = {"bfloat16": "bfloat16", "bf16": "bfloat16", "float16": "float16", "half": "float16", "float32": "float32"}
+"""Names of dtypes in rows -> those of config.json."""
 
 
 class Unknown(Exception):
@@ -44,7 +46,7 @@ def config_json(row: Row) -> Config:
     if not short:
         raise Unknown("model_config: there is none")
     if "model_type" in short:  # a whole config.json
-        return Config(dict(short))
+        return _whole(row, short)
     name, notes = _architecture(row, short)
     own = released()["released"].get(name, {})
     text, told = _language_model(row, {**own.get("text", {}), **short})
@@ -64,6 +66,21 @@ def config_json(row: Row) -> Config:
     else:
         values = {**text, "architectures": [name], "model_type": flat}
     return Config(values, tuple(notes), frozenset(assumed), own.get("quantization", ""))
+
+
+def _whole(row: Row, written: Mapping[str, Any]) -> Config:
+    """A config.json as it is, but for the dtype: an engine started, so that it had one, and the row may tell it."""
+    kind = WHOLES.get(str(written["model_type"]))
+    inner = written.get(kind.key) if kind is not None else None
+    if any(_dtype(part) for part in (written, inner) if isinstance(part, Mapping)):
+        return Config(dict(written))
+    told = KINDS.get(row.dtype or "")
+    notes = () if told else ("the model's dtype is not said: bfloat16 assumed",)
+    return Config({**written, "torch_dtype": told or "bfloat16"}, notes)
+
+
+def _dtype(values: Mapping[str, Any]) -> Any:
+    return values.get("dtype") or values.get("torch_dtype")
 
 
 def _architecture(row: Row, short: Mapping[str, Any]) -> tuple[str, list[str]]:
@@ -90,8 +107,8 @@ def _language_model(row: Row, short: Mapping[str, Any]) -> tuple[dict[str, Any],
     elif isinstance(sliding, int) and isinstance(layers, int):
         unit = ["sliding_attention"] * sliding + ["full_attention"]
         values["layer_types"] = [unit[layer % len(unit)] for layer in range(layers)]
-    if "dtype" not in values and "torch_dtype" not in values:
-        values["torch_dtype"] = "bfloat16"
+    if _dtype(values) is None:
+        values = {key: value for key, value in values.items() if key != "dtype"} | {"torch_dtype": "bfloat16"}
     if values.get("max_position_embeddings") is None:
         known = row.max_model_len or _POSITIONS
         table: Mapping[str, int] = released()["positions"]

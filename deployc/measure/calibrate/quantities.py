@@ -20,6 +20,7 @@ _WEIGHTS = frozenset({"tensor_parallel_size", "quantization", "towers"})
 _STEP = frozenset({"version", "tensor_parallel_size", "towers", "max_num_seqs", "max_num_batched_tokens"})
 _OUTSIDE = frozenset({"version", "tensor_parallel_size"})
 _BUDGET = frozenset({"card", "gpu_memory_utilization"})
+_PAGES = frozenset({"tensor_parallel_size", "kv_cache_dtype"})
 _KV = _WEIGHTS | _STEP | _BUDGET
 
 
@@ -54,9 +55,9 @@ QUANTITIES: Mapping[str, Quantity] = {
     "cudagraph_gib": Quantity(_STEP, lambda m, *_: _gib(m.cuda_graphs)),
     "budget_gib": Quantity(_BUDGET, lambda m, *_: _gib(m.budget)),
     "kv_cache_gib": Quantity(_KV, lambda m, *_: _gib(m.kv_cache)),
-    "kv_cache_tokens": Quantity(_KV, lambda _, c, __: c.tokens),
-    "num_gpu_blocks": Quantity(_KV, lambda _, __, blocks: blocks),
-    "max_concurrency": Quantity(_KV | {"max_model_len"}, lambda _, c, __: c.concurrency),
+    "kv_cache_tokens": Quantity(_KV | _PAGES, lambda _, c, __: c.tokens),
+    "num_gpu_blocks": Quantity(_KV | _PAGES, lambda _, __, blocks: blocks),
+    "max_concurrency": Quantity(_KV | _PAGES | {"max_model_len"}, lambda _, c, __: c.concurrency),
 }
 """By the names that rows and score have in common. KV tokens and blocks of hybrids also rest on max_model_len."""
 
@@ -124,5 +125,4 @@ def rests_on(quantity: str, facts: Facts) -> frozenset[str]:
     if old is None:
         pages = lengths if quantity in GIVEN_KV else frozenset()
         return QUANTITIES[quantity].rests_on | pages
-    own = frozenset({"tensor_parallel_size"})
-    return own | lengths | ({"max_model_len"} if old == "max_concurrency" else frozenset())
+    return _PAGES | lengths | ({"max_model_len"} if old == "max_concurrency" else frozenset())

@@ -20,7 +20,8 @@ _SHAPES = {"regex": "re:.*{}.*", "wildcard": "*{}*", "part": "{}"}
 """How a format writes names: compressed-tensors, modelopt, and methods that look for a part of the name."""
 _BY_NAME = (
     ("w8a8", "w8a8"), ("w4a16", "w4a16"), ("w8a16", "w8a16"), ("nvfp4", "nvfp4"), ("mxfp4", "mxfp4"), ("awq", "awq"),
-    ("gptq", "gptq"), ("autoround", "auto-round"), ("auto-round", "auto-round"), ("fp8", "fp8"), ("bnb-4bit", "bnb"),
+    ("gptq", "gptq"), ("autoround", "auto-round"), ("auto-round", "auto-round"), ("fp8", "fp8"), ("fp4", "nvfp4"),
+    ("bnb-4bit", "bnb"),
 )  # fmt: skip
 _GROUP_32 = ("cyankiwi/",)
 """Publishers whose four-bit checkpoints have groups of 32 (recalled)."""
@@ -50,21 +51,32 @@ def quantization_config(row: Row, config: Config) -> tuple[Mapping[str, Any] | N
 
 
 def _config(method: str, scheme: str | None, called: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    method = method.replace("compressed_tensors", "compressed-tensors")
     if method == "compressed-tensors":
         if scheme is None:
             raise Unknown("quantization: compressed-tensors, and the model's name does not tell the scheme")
-        method = scheme
+        made = _COMPRESSED.get(scheme)
+    elif method == "modelopt":  # its fp8; four bits are a method of their own
+        made = _modelopt_nvfp4 if scheme == "nvfp4" else _modelopt_fp8
     elif method.startswith("fp8") and scheme != "fp8":
         return {"quant_method": "fp8", "activation_scheme": "dynamic"}  # quantized while it is loaded
-    made = next((make for names, make in _FORMS if method in names), None)
+    else:
+        wanted = (scheme or "gptq") if method == "moe_wna16" else method  # experts of either by one kernel
+        made = next((make for names, make in _FORMS if wanted in names), None)
     if made is None:
-        raise Unknown(f"quantization: {method} is not known")
+        raise Unknown(f"quantization: {method} is not known{f' with {scheme}' if scheme else ''}")
     return made(called, config)
 
 
-def _gptq(_: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"quant_method": "gptq", "bits": 4, "group_size": _group_size(config), "desc_act": False, "sym": True,
-            "lm_head": False}  # fmt: skip
+def _bits(called: str) -> int:
+    """Bits of a checkpoint by its name: "GPTQ-Int8", "8bit"; four where it says none."""
+    said = re.search(r"int-?([2348])(?![0-9])|(?<![0-9.])([2348])-?bits?|w([2348])a16", called)
+    return int(next(filter(None, said.groups()))) if said else 4
+
+
+def _gptq(called: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"quant_method": "gptq", "bits": _bits(called), "group_size": _group_size(config), "desc_act": False,
+            "sym": True, "lm_head": False}  # fmt: skip
 
 
 def _awq(called: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -95,19 +107,49 @@ def _w8a8(_: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
 def _fp8(called: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
     """A checkpoint in fp8: scales a channel (llm-compressor), a tensor (modelopt), or a block of 128 x 128 (others)."""
     if called.startswith(("redhatai/", "neuralmagic/", "nm-testing/")):
-        return _compressed("float-quantized", {"num_bits": 8, "type": "float", "strategy": "channel"}, True, config)
+        return _compressed_fp8(called, config)
     if called.startswith("nvidia/"):
-        return {"quant_method": "modelopt", "quant_algo": "FP8", "ignore": _ignored(config, "wildcard")}
+        return _modelopt_fp8(called, config)
     return {"quant_method": "fp8", "activation_scheme": "dynamic", "fmt": "e4m3", "weight_block_size": [128, 128],
             "modules_to_not_convert": _ignored(config, "part")}  # fmt: skip
 
 
+def _compressed_fp8(_: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _compressed("float-quantized", {"num_bits": 8, "type": "float", "strategy": "channel"}, True, config)
+
+
+def _modelopt_fp8(called: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    left = [*_ignored(config, "wildcard"), *_recalled(called)]
+    return {"quant_method": "modelopt", "quant_algo": "FP8", "ignore": left}
+
+
 def _nvfp4(called: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
-    if called.startswith("nvidia/"):
-        left = [*_ignored(config, "wildcard"), *_recalled(called)]
-        return {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16, "ignore": left}
+    return (_modelopt_nvfp4 if called.startswith("nvidia/") else _compressed_nvfp4)(called, config)
+
+
+def _compressed_nvfp4(_: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
     weights = {"num_bits": 4, "type": "float", "strategy": "tensor_group", "group_size": 16}
     return _compressed("nvfp4-pack-quantized", weights, True, config)
+
+
+def _modelopt_nvfp4(called: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    left = [*_ignored(config, "wildcard"), *_recalled(called)]
+    return {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16, "ignore": left}
+
+
+def _w4a16(_: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _packed(4, _group_size(config), config)
+
+
+def _w8a16(_: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _packed(8, _group_size(config), config)
+
+
+def _scaled_then_packed(called: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """AWQ and GPTQ by llm-compressor: how the scales were found; stored as any packed format, AWQ with zero points."""
+    if called.startswith(_GROUP_32):
+        return _packed(4, 32, config, symmetric=False)
+    return _packed(_bits(called), _group_size(config), config, symmetric="awq" not in called)
 
 
 def _packed(bits: int, group: int, config: Mapping[str, Any], symmetric: bool = True) -> Mapping[str, Any]:
@@ -145,16 +187,22 @@ def _recalled(called: str) -> list[str]:
     return [name for of, names in released()["left_at_16_bit"].items() if called.startswith(of) for name in names]
 
 
-_FORMS: Sequence[tuple[Sequence[str], Callable[[str, Mapping[str, Any]], Mapping[str, Any]]]] = (
+_Make = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
+_COMPRESSED: Mapping[str, _Make] = {
+    "w8a8": _w8a8, "w4a16": _w4a16, "w8a16": _w8a16, "fp8": _compressed_fp8, "nvfp4": _compressed_nvfp4,
+    "awq": _scaled_then_packed, "gptq": _scaled_then_packed,
+}  # fmt: skip
+_FORMS: Sequence[tuple[Sequence[str], _Make]] = (
     (("fp8", "fp8_e4m3"), _fp8),
     (("gptq", "gptq_marlin", "auto_gptq"), _gptq),
     (("awq", "awq_marlin", "awq-4bit", "auto_awq"), _awq),
     (("auto-round", "autoround", "inc"), _auto_round),
-    (("nvfp4", "modelopt_fp4", "modelopt"), _nvfp4),
+    (("nvfp4",), _nvfp4),
+    (("modelopt_fp4",), _modelopt_nvfp4),
     (("mxfp4", "gpt_oss_mxfp4"), _mxfp4),
     (("bnb", "bitsandbytes"), _bitsandbytes),
     (("w8a8", "int8"), _w8a8),
-    (("w4a16", "int4"), lambda _, config: _packed(4, _group_size(config), config)),
-    (("w8a16",), lambda _, config: _packed(8, _group_size(config), config)),
+    (("w4a16", "int4"), _w4a16),
+    (("w8a16",), _w8a16),
 )
 """By the words of rows and names; the engine calls Marlin's kernels a method of their own."""

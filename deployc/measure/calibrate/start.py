@@ -10,20 +10,20 @@ from typing import Any, TypeVar
 
 from deployc.cost.batch import batch_defaults
 from deployc.cost.kv_cache import keeps_prefixes
+from deployc.cost.kv_cache.element import ELEMENT_BYTES
 from deployc.data import profiles
 from deployc.facts import engine
 from deployc.facts.calibration import calibration
 from deployc.facts.faults import Fault
 from deployc.facts.model import from_config
 from deployc.measure.calibrate.card import Card, card
-from deployc.measure.calibrate.config import Unknown, config_json, released
+from deployc.measure.calibrate.config import KINDS, Unknown, config_json, released
 from deployc.measure.calibrate.quantized import quantization_config
 from deployc.measure.calibrate.rows import Row
 from deployc.types.choices import Choice, Choices
 from deployc.types.facts import EngineFacts, Facts, ModelFacts
 
 T = TypeVar("T")
-_KINDS = {"bfloat16": "bfloat16", "bf16": "bfloat16", "float16": "float16", "half": "float16", "float32": "float32"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +159,12 @@ def _choices(row: Row, model: ModelFacts, known: EngineFacts, version: str, of_c
         "gpu_memory_utilization", row.gpu_memory_utilization, known.gpu_memory_utilization,
         f"vLLM {known.version}'s default")  # fmt: skip
     slots = row.max_loras is not None and row.max_lora_rank is not None
-    dtype = _KINDS.get(row.dtype or "", model.architecture.dtype)
+    dtype = KINDS.get(row.dtype or "", model.architecture.dtype)
     return Choices(
         weights=Choice("checkpoint" if model.config.get("quantization_config") else "none", "row"),
         dtype=Choice(dtype, "row" if row.dtype else "default"),
         adapter_mode=Choice("serve" if slots else "none", "row"),
-        kv_cache_dtype=_kv_cache_dtype(row, dtype),
+        kv_cache_dtype=_kv_cache_dtype(row, dtype, told),
         tensor_parallel_size=tp,
         replicas=Choice(1, "default"),
         max_model_len=length,
@@ -192,10 +192,13 @@ def _before_v1(length: int) -> tuple[int, int]:
     return max(chunk, length) if length <= old["longest_whole"] else chunk, old["max_num_seqs"]
 
 
-def _kv_cache_dtype(row: Row, dtype: str) -> Choice[str]:
-    """ "auto" also where the row names the model's own type."""
+def _kv_cache_dtype(row: Row, dtype: str, told: _Told) -> Choice[str]:
+    """ "auto" also where the row names the model's own type, and where its word is none that is known."""
     said = row.kv_cache_dtype
-    return Choice("auto" if said is None or _KINDS.get(said, said) == dtype else said, "row" if said else "default")
+    if said is not None and said != "auto" and KINDS.get(said, said) not in ELEMENT_BYTES:
+        told.missing["kv_cache_dtype"] = f"kv_cache_dtype: {said} is not known"
+        return Choice("auto", "default")
+    return Choice("auto" if said is None or KINDS.get(said, said) == dtype else said, "row" if said else "default")
 
 
 def _optional(value: Any) -> Choice[Any] | None:
