@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from deployc.cost.latent import expanded_context
 from deployc.cost.parallel import VOCABULARY_PADDING
 from deployc.cost.state_layers import state_width
-from deployc.cost.towers import kept_embeddings, tower_peak
+from deployc.cost.towers import LARGEST, kept_embeddings, size_is_known, tower_peak
 from deployc.types.architecture import Architecture
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts
@@ -40,7 +40,7 @@ def activations(facts: Facts, choices: Choices, stage: int = 0) -> Figure:
     compiling, kept = found.pop("compile", 0.0), _sampler_state(facts, choices, stage)
     warm = max(found.values())
     value = max(warm, compiling * tables.value)
-    high = max(warm, compiling * tables.high) * SPREAD
+    high = max(warm, compiling * tables.high, _with_largest_image(facts, choices, stage)) * SPREAD
     return Figure(
         value + kept + fixed.value, warm / SPREAD + kept + fixed.low, high + kept + fixed.high, "B", "transferred"
     )
@@ -66,6 +66,15 @@ def moments(facts: Facts, choices: Choices, stage: int = 0) -> Iterator[Moment]:
     if _is_last(choices, stage):
         rows = 2 * choices.max_num_seqs.value * model.hidden_size * element  # the last tokens' states, and random ones
         yield Moment("sampler", _sampler(facts, choices) + batch + rows + kept + beside)
+
+
+def _with_largest_image(facts: Facts, choices: Choices, stage: int) -> float:
+    """Bytes of the encoder's moment where no file says how large an image may be, for the largest one; else 0."""
+    model, tokens = facts.model.architecture, choices.max_num_batched_tokens.value
+    if stage or not model.towers or size_is_known(model.towers[0]) or not _profiles_images(facts):
+        return 0.0
+    element, tp = SERVED_BYTES[choices.dtype.value], choices.tensor_parallel_size.value
+    return tower_peak(model, tokens, element, tp, LARGEST) + kept_embeddings(model, tokens, element, LARGEST)
 
 
 def _is_last(choices: Choices, stage: int) -> bool:

@@ -10,38 +10,53 @@ from __future__ import annotations
 from deployc.types.architecture import Architecture, Tower
 
 CHANNELS = 3
+LARGEST = 16384
+"""Tokens of the largest image where no file says: what Qwen2-VL and its successors take at most, 12,845,056 pixels of
+28 x 28 a token (their preprocessor_config.json, recalled)."""
 
 
-def kept_embeddings(model: Architecture, budget: int, element: int) -> float:
-    """Bytes of the dummy items' pixels and embeddings that are there while the language model is profiled."""
+def size_is_known(tower: Tower) -> bool:
+    """Whether it is known how much the largest item gives the language model."""
+    return bool(tower.tokens or (tower.image_size and tower.patch_size))
+
+
+def kept_embeddings(model: Architecture, budget: int, element: int, largest: int = 0) -> float:
+    """Bytes of the dummy items' pixels and embeddings that are there while the language model is profiled.
+
+    `largest`: tokens of an item whose size is not known; 0 = as many as the budget.
+    """
     if not model.towers:
         return 0.0
     tower = model.towers[0]
-    items = _items(tower, budget)
-    return element * items * (_tokens(tower) * model.hidden_size + _pixels(tower))
+    tokens = _tokens(tower, largest or budget)
+    return element * _items(tokens, budget) * (tokens * model.hidden_size + _pixels(tower, tokens))
 
 
-def tower_peak(model: Architecture, budget: int, element: int, tensor_parallel_size: int) -> float:
+def tower_peak(model: Architecture, budget: int, element: int, tensor_parallel_size: int, largest: int = 0) -> float:
     """Bytes at the widest point of the tower's layers: its MLP, and what goes in and out of it."""
     tower = model.towers[0]
-    patches = _items(tower, budget) * _patches(tower)
+    tokens = _tokens(tower, largest or budget)
+    patches = _items(tokens, budget) * _patches(tower, tokens)
     return patches * (2 * tower.intermediate_size / tensor_parallel_size + 4 * tower.hidden_size) * element
 
 
-def _items(tower: Tower, budget: int) -> int:
-    return max(1, budget // max(1, _tokens(tower)))
+def _items(tokens: int, budget: int) -> int:
+    return max(1, budget // max(1, tokens))
 
 
-def _tokens(tower: Tower) -> int:
-    return tower.tokens or _patches(tower)
+def _tokens(tower: Tower, unknown: int) -> int:
+    """Tokens of the largest item: as its files say, else its patches, else `unknown`."""
+    if not size_is_known(tower):
+        return unknown
+    return tower.tokens or _patches(tower, 0)
 
 
-def _patches(tower: Tower) -> int:
+def _patches(tower: Tower, tokens: int) -> int:
     """Patches of the largest image; where any size is taken, two by two of them make one token."""
     if tower.image_size and tower.patch_size:
-        return (tower.image_size // tower.patch_size) ** 2
-    return 4 * tower.tokens
+        return int((tower.image_size // tower.patch_size) ** 2)
+    return 4 * tokens
 
 
-def _pixels(tower: Tower) -> int:
-    return CHANNELS * _patches(tower) * tower.patch_size**2
+def _pixels(tower: Tower, tokens: int) -> int:
+    return CHANNELS * _patches(tower, tokens) * tower.patch_size**2

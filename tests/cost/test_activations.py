@@ -17,6 +17,7 @@ from deployc.cost.non_torch import non_torch
 from deployc.data import profiles
 from deployc.facts.calibration import calibration
 from deployc.facts.engine import load
+from deployc.types.architecture import Tower
 from deployc.types.facts import Facts
 
 PEAKS = json.loads((Path(__file__).parent / "data" / "activation_peaks.json").read_text())["rows"]
@@ -114,6 +115,33 @@ def test_a_state_layer_holds_what_it_projects_and_convolves() -> None:
     # inner 3,072 = 48 heads x 64: projects 2 x 3,072 + 2 x 256 + 48 = 6,704, convolves 3,072 + 2 x 256 = 3,584 three
     # times, gives 3,072 twice, and four of 2,048: 31,792 elements of 2 B a token; measured 0.52 GiB at 8,192 tokens
     assert bytes_at(of("0.25.1", FALCON_H1), max_num_batched_tokens=8192)["state"] == 8192 * 31_792 * 2
+
+
+QWEN_VL = Tower("vision", layers=32, hidden_size=1280, intermediate_size=3420, heads=16, patch_size=14)
+
+
+def seeing(version: str, tower: Tower) -> Facts:
+    facts = of(version)
+    return replace(facts, model=replace(facts.model, architecture=replace(facts.model.architecture, towers=(tower,))))
+
+
+def test_images_go_through_the_encoder_as_many_as_the_budget_holds() -> None:
+    # an image of 896 x 896 in patches of 14 is 4,096 patches that become 256 tokens: 8,192 tokens are 32 images. Its
+    # widest point: 2 x 4,304 + 4 x 1,152 = 13,216 elements a patch; pixels 32 x 3 x 896 x 896 and embeddings stay
+    facts = seeing("0.27.1", Tower("vision", 27, 1152, 4304, 16, patch_size=14, image_size=896, tokens=256))
+    found = bytes_at(facts, max_num_batched_tokens=8192)
+    kept = 32 * (3 * 896 * 896 + 256 * 3584) * 2
+    assert found["tower"] == 32 * 4096 * 13_216 * 2 + kept
+    assert found["batch"] == bytes_at(of("0.27.1"), max_num_batched_tokens=8192)["batch"] + kept
+    assert "tower" not in bytes_at(seeing("0.26.0", facts.model.architecture.towers[0])), "not profiled before 0.27"
+
+
+def test_where_no_file_says_how_large_an_image_may_be_the_band_holds_the_largest() -> None:
+    # 16,384 tokens are 65,536 patches of 2 x 3,420 + 4 x 1,280 = 11,960 elements; known to be small, none of it
+    unknown = activations(seeing("0.27.1", QWEN_VL), choices_of())
+    known = activations(seeing("0.27.1", replace(QWEN_VL, tokens=256)), choices_of())
+    assert unknown.high > 65_536 * 11_960 * 2 > known.high
+    assert unknown.low == known.low
 
 
 def test_a_stage_holds_what_it_runs() -> None:
