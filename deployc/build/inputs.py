@@ -51,8 +51,8 @@ def check(recipe: Recipe, model: Path, adapters: Mapping[str, Path]) -> Inputs:
     if facts is None or None in known:
         raise Stop(report)
     tensors = [(name, group.dtype, group.shape) for group in facts.tensors for name in expand(group)]
-    if method := facts.config.get("quantization_config") or facts.config.get("compression_config"):
-        report.add(faults.quantized_base(str(method.get("quant_method")) if isinstance(method, dict) else "?"))
+    if facts.quantization:
+        report.add(faults.quantized_base(str(facts.quantization.get("quant_method"))))
     for adapter in known:
         if adapter is not None:
             report.extend(adapter_shapes(facts, adapter, None))

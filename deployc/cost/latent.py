@@ -20,7 +20,7 @@ def expanded_context(facts: Facts, choices: Choices) -> float:
     model = facts.model.architecture
     if all(cache.kind != "mla" for cache in model.caches):
         return 0.0
-    config = facts.model.config.get("text_config") or facts.model.config
+    config = facts.model.language_config
     seqs, block = choices.max_num_seqs.value, layout(facts, choices).block_size
     tokens = max(min(max(8 * choices.max_model_len.value, 4 * seqs * block), MOST), seqs * block)
     heads = -(-model.heads // choices.tensor_parallel_size.value)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from deployc.diagnostics import Diagnostic, ExitCode, Span, Stop, error, warning
 from deployc.facts.faults import Fault
 from deployc.types.architecture import Architecture
-
-Config = Mapping[str, Any]
-_ABSENT = object()
+from deployc.types.config import ABSENT, Config, put
 
 
 def parsed(written: Iterable[str]) -> dict[str, Any]:
@@ -34,8 +33,11 @@ def applied(config: Config, assume: Mapping[str, Any]) -> tuple[Config, dict[str
     """config.json with the assumptions in place, and each of them in words. Raises Fault DC227."""
     words: dict[str, str] = {}
     for key, value in assume.items():
-        before, config = _put(config, key.split("."), value, key)
-        said = "has none" if before is _ABSENT else f"says {_json(before)}"
+        try:
+            before, config = put(config, key.split("."), value)
+        except LookupError:
+            raise _unused(f"{key}: config.json has no object of that name.") from None
+        said = "has none" if before is ABSENT else f"says {_json(before)}"
         words[key] = f"{key} is {_json(value)} (config.json {said})"
     return config, words
 
@@ -65,21 +67,7 @@ def said(architecture: Architecture, at: Span | None) -> list[Diagnostic]:
     return [warning("DC228", "the model is read by an assumption", detail, fix, at)]
 
 
-def _put(config: Any, path: list[str], value: Any, key: str) -> tuple[Any, Config]:
-    """What stood there before, and a copy in which `value` does. Raises Fault DC227 where the way is no object."""
-    if not isinstance(config, Mapping):
-        raise _unused(f"{key}: config.json has no object of that name.")
-    first, *rest = path
-    before = config.get(first, _ABSENT)
-    if not rest:
-        return before, {**config, first: value}
-    before, inner = _put(before, rest, value, key)
-    return before, {**config, first: inner}
-
-
 def _without_words(made: object) -> object:
-    from dataclasses import replace
-
     if isinstance(made, Architecture):
         return replace(made, assumed=())
     return tuple(map(_without_words, made)) if isinstance(made, tuple) else made

@@ -152,6 +152,7 @@ def write(path: Path, text: str) -> None:
 
 def _check(lock: Lock) -> None:
     """What types do not say: dtypes that exist, patterns that name their count, at least one card."""
+    _check_assumptions(lock.model)
     facts = [("model", lock.model.tensors), *((f"adapters.{i}", a.tensors) for i, a in enumerate(lock.adapters))]
     for owner, tensors in facts:
         for index, group in enumerate(tensors):
@@ -171,6 +172,13 @@ def _check(lock: Lock) -> None:
     for where, value in _sizes(lock):
         if not 0 < value <= _MOST:
             raise Malformed(f"{value:g} cannot be").under(where)
+
+
+def _check_assumptions(model: ModelFacts) -> None:
+    try:
+        _ = model.read_config
+    except LookupError as wrong:
+        raise Malformed(f"config.json has no object {wrong}").under("model.assume") from None
 
 
 def _sizes(lock: Lock) -> Iterator[tuple[str, float]]:

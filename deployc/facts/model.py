@@ -17,6 +17,7 @@ from deployc.facts.headers import INDEX, check_shard, read_header, shards
 from deployc.facts.promise import check_promise, is_tied_output
 from deployc.facts.shapes import shapes
 from deployc.facts.source import Entry, Hub, Source, pinned, read_json
+from deployc.types.config import quantization
 from deployc.types.facts import ModelFacts
 from deployc.types.groups import Tensor, compress
 
@@ -50,7 +51,7 @@ def model_facts(
         groups = shapes(as_if, arch)
         notes.append(_derived(source.where))
     else:
-        if not assume and not config.get("quantization_config") and not config.get("compression_config"):
+        if not assume and not quantization(config):
             notes += check_promise(config, arch, tensors, source.where)
         # a checkpoint that stores a tied output layer all the same: engines load the embeddings once
         groups = compress(t for t in tensors if not is_tied_output(t[0], arch))

@@ -11,10 +11,10 @@ from deployc.rules.case import Case
 
 def quantized_twice(case: Case) -> Iterator[Diagnostic]:
     """A checkpoint that is quantized already cannot be merged into, nor quantized again."""
-    method = case.facts.model.config.get("quantization_config")
-    if not method or not case.choices.needs_build:
+    quantization = case.facts.model.quantization
+    if not quantization or not case.choices.needs_build:
         return
-    name = method.get("quant_method", "quantized") if isinstance(method, dict) else "quantized"
+    name = quantization.get("quant_method", "quantized")
     merging = case.choices.adapter_mode.value == "merge"
     yield error(
         "DC250",

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from deployc.types.architecture import Architecture
 from deployc.types.calibration import NOT_CALIBRATED, Calibration
+from deployc.types.config import Config, language, put, quantization
 from deployc.types.runner import RunnerRule
 from deployc.types.scheme import weights_in
 
@@ -53,7 +54,7 @@ class ModelFacts:
     source: str  # as in deploy.yaml
     hub: Literal["huggingface", "modelscope", "folder"]
     revision: str | None  # commit; None for a folder
-    config: Mapping[str, Any]  # config.json
+    config: Mapping[str, Any]  # config.json as the source has it
     architecture: Architecture
     tensors: tuple[TensorGroup, ...]
     weights_basis: Literal["header", "architecture"]  # safetensors headers, or shapes derived from config.json
@@ -68,9 +69,27 @@ class ModelFacts:
         """Weights of the model, packed ones too (tied embeddings once where the checkpoint stores them once)."""
         return sum(self.weights_in(tensor) for tensor in self.tensors)
 
+    @property
+    def read_config(self) -> Config:
+        """config.json as the facts were read from it: with what `assume` puts there."""
+        config: Config = self.config
+        for key, value in self.assume.items():
+            _, config = put(config, key.split("."), value)
+        return config
+
+    @property
+    def language_config(self) -> Config:
+        """The language model's own part of it."""
+        return language(self.read_config)
+
+    @property
+    def quantization(self) -> Config:
+        """What it says of the checkpoint's quantization; empty = it is not quantized."""
+        return quantization(self.read_config)
+
     def weights_in(self, tensor: TensorGroup) -> int:
         """How many of the model's weights a group holds; scales and the like are none."""
-        return weights_in(tensor.pattern, tensor.dtype, tensor.elements, self.config)
+        return weights_in(tensor.pattern, tensor.dtype, tensor.elements, self.quantization)
 
 
 @dataclass(frozen=True, slots=True)

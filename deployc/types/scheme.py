@@ -113,10 +113,10 @@ BESIDE = frozenset(
 """Parameters of a quantized layer that are no weights of the model."""
 
 
-def weights_in(pattern: str, dtype: str, elements: int, config: Mapping[str, Any]) -> int:
+def weights_in(pattern: str, dtype: str, elements: int, quantization: Mapping[str, Any]) -> int:
     """How many of the model's weights stand in so many stored elements of a tensor: several in a word of packed ones.
 
-    `config` is config.json, whose `quantization_config` says the bits of integers.
+    `quantization` is what config.json says of it, the bits of integers among it.
     """
     parameter = pattern.rpartition(".")[2]
     if parameter in BESIDE or (dtype == "U8" and parameter.endswith("_scales")):
@@ -124,13 +124,12 @@ def weights_in(pattern: str, dtype: str, elements: int, config: Mapping[str, Any
     if (dtype == "U8" and parameter in ("weight", "weight_packed")) or parameter.endswith("_blocks"):
         return elements * 2
     if dtype == "I32" and parameter in ("qweight", "weight_packed"):
-        return elements * 32 // packed_bits(config)
+        return elements * 32 // packed_bits(quantization)
     return elements
 
 
-def packed_bits(config: Mapping[str, Any]) -> int:
+def packed_bits(quantization: Mapping[str, Any]) -> int:
     """Bits of packed integers by config.json; 4 where it names none, which no engine loads."""
-    said = config.get("quantization_config") or config.get("compression_config") or {}
-    groups = (g.get("weights") or {} for g in (said.get("config_groups") or {}).values() if isinstance(g, dict))
-    named = [said.get("bits"), said.get("w_bit"), *(weights.get("num_bits") for weights in groups)]
+    groups = (g.get("weights") or {} for g in (quantization.get("config_groups") or {}).values() if isinstance(g, dict))
+    named = [quantization.get("bits"), quantization.get("w_bit"), *(weights.get("num_bits") for weights in groups)]
     return next((bits for bits in named if isinstance(bits, int) and 1 < bits <= 32), 4)

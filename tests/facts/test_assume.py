@@ -115,6 +115,23 @@ def test_a_dimension_that_is_missing_or_in_the_way_is_stated(tmp_path: Path) -> 
     assert facts.architecture.assumed == ("use_cla is null (config.json says true)",)
 
 
+def test_what_is_assumed_stands_where_the_cost_model_reads_it(tmp_path: Path) -> None:
+    written = Path(__file__).parents[2] / "examples" / "written_by_hand" / "deepseek-v2-lite-chat" / "config.json"
+    silent = {key: value for key, value in json.loads(written.read_bytes()).items() if key != "v_head_dim"}
+    with pytest.raises(Fault, match="DC210") as fault:
+        model_facts(source(tmp_path, silent, weights=False), "./model")
+    assert "--assume v_head_dim=VALUE" in fault.value.diagnostic.fix
+    facts, _ = model_facts(source(tmp_path, silent, weights=False), "./model", {"v_head_dim": 96})
+    assert facts.language_config["v_head_dim"] == 96
+    assert "v_head_dim" not in facts.config
+
+
+@pytest.mark.parametrize("said", [None, {}])
+def test_a_quantization_that_is_null_or_empty_is_none(tmp_path: Path, said: object) -> None:
+    facts, _ = model_facts(source(tmp_path, CONFIG | {"quantization_config": said}), "./model")
+    assert facts.quantization == {}
+
+
 @pytest.mark.parametrize(
     "assume",
     [

@@ -236,7 +236,7 @@ def test_gpt_oss_stores_blocks_of_its_experts() -> None:
 def test_what_is_not_known_is_refused_by_its_key(said: dict[str, Any], key: str) -> None:
     config = TINY | {"quantization_config": said} if said else TINY | {"quantization_config": ["x"]}
     with pytest.raises(Fault) as caught:
-        shapes(config, architecture(TINY))
+        shapes(config, architecture(config))
     assert caught.value.diagnostic.code == "DC209"
     assert f"`{key}`" in caught.value.diagnostic.detail
 

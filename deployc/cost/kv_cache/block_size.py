@@ -76,5 +76,5 @@ def _beside_states(facts: Facts, choices: Choices, token: int, state: int, base:
 
 
 def _chunk(facts: Facts) -> int:
-    config = facts.model.config.get("text_config") or facts.model.config
+    config = facts.model.language_config
     return int(config.get("mamba_chunk_size") or config.get("chunk_size") or MAMBA_CHUNK)

@@ -27,7 +27,7 @@ def kv_dtype(facts: Facts, choices: Choices) -> str:
     """
     if choices.kv_cache_dtype.value != "auto":
         return choices.kv_cache_dtype.value
-    declared = _declared(facts.model.config) if choices.weights.value == "checkpoint" else None
+    declared = _declared(facts.model.quantization) if choices.weights.value == "checkpoint" else None
     return declared or choices.dtype.value
 
 
@@ -72,14 +72,11 @@ def _one_state(state: State, choices: Choices) -> int:
     return int(state.on_rank(choices.tensor_parallel_size.value) * ELEMENT_BYTES[own])
 
 
-def _declared(config: Mapping[str, Any]) -> str | None:
-    """What `quantization_config` says of the cache: None where it says nothing."""
-    stated = config.get("quantization_config")
-    if not isinstance(stated, Mapping):
-        return None
-    inner = stated.get("quantization")
-    method = str(stated.get("quant_method", ""))
-    for part in (inner if isinstance(inner, Mapping) else {}, stated):
+def _declared(quantization: Mapping[str, Any]) -> str | None:
+    """What the checkpoint's quantization says of the cache: None where it says nothing."""
+    inner = quantization.get("quantization")
+    method = str(quantization.get("quant_method", ""))
+    for part in (inner if isinstance(inner, Mapping) else {}, quantization):
         scheme, name = part.get("kv_cache_scheme"), part.get("kv_cache_quant_algo")
         if method == "compressed-tensors" and scheme is not None:
             return "fp8"

@@ -57,7 +57,8 @@ class Engine:
     """What decides how a parameter is held."""
 
     architecture: Architecture
-    config: Mapping[str, Any]
+    config: Mapping[str, Any]  # the language model's
+    bits: int  # of packed integers
     ranks: Ranks
     dtype: str
     capability: tuple[int, int] | None
@@ -106,8 +107,7 @@ def _loaded(facts: Facts) -> Iterator[TensorGroup]:
 
 def _engine(facts: Facts, choices: Choices, groups: Iterable[TensorGroup]) -> Engine:
     """`symmetric` and `act_order` as the checkpoint's config says, or our own format's."""
-    config = facts.model.config
-    quantized = config.get("quantization_config") or config.get("compression_config") or {}
+    quantized = facts.model.quantization
     own = scheme(choices)
     names = [read(group.pattern) for group in groups]
     packed = {n.of for n in names if n.parameter in ("weight_packed", "qweight", "weight_scale_2")}
@@ -115,7 +115,8 @@ def _engine(facts: Facts, choices: Choices, groups: Iterable[TensorGroup]) -> En
     inputs = [g.get("input_activations") or {} for g in each]
     return Engine(
         architecture=facts.model.architecture,
-        config=config,
+        config=facts.model.language_config,
+        bits=packed_bits(quantized),
         ranks=Ranks.of(facts, choices),
         dtype=choices.dtype.value,
         capability=facts.smallest.compute_capability,
@@ -179,7 +180,7 @@ def _zeros(elements: int, group: TensorGroup, engine: Engine) -> float:
     """Machete multiplies each by its scale beforehand: 2 bytes for what took `bits`. Marlin keeps them packed."""
     if group.pattern.endswith("qzeros") and engine.symmetric:
         return 4 * elements if engine.machete else 0
-    return elements * 2 * (32 // packed_bits(engine.config)) if engine.machete else 4 * elements
+    return elements * 2 * (32 // engine.bits) if engine.machete else 4 * elements
 
 
 def _mxfp4(group: TensorGroup, name: Name, engine: Engine) -> int:

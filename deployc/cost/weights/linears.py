@@ -23,26 +23,25 @@ def linears(facts: Facts, choices: Choices) -> Iterator[Linear]:
         name = read(group.pattern)
         if name.tower or not name.layers or name.role in ("replicated", "vocabulary", "heads"):
             continue
-        shape = _unpacked(group, name, model.config, model.architecture)
+        shape = _unpacked(group, name, model.quantization, model.architecture)
         if len(shape) != 2:
             continue
         plain = TensorGroup(f"{group.pattern.rpartition('.')[0]}.weight", "BF16", shape, group.count)
-        out, inner = shape_on_rank(plain, read(plain.pattern), model.architecture, model.config, ranks)
+        out, inner = shape_on_rank(plain, read(plain.pattern), model.architecture, model.language_config, ranks)
         yield out, inner, group.count
 
 
-def _unpacked(group: TensorGroup, name: Name, config: Mapping[str, Any], arch: Architecture) -> tuple[int, ...]:
+def _unpacked(group: TensorGroup, name: Name, quantization: Mapping[str, Any], arch: Architecture) -> tuple[int, ...]:
     """[outputs, inputs] of the matrix that a parameter packs; empty for one that is no matrix."""
     if len(group.shape) != 2 or name.parameter not in ("weight", "weight_packed", "qweight"):
         return ()
     first, second = group.shape
     if name.parameter == "qweight":
-        said = config.get("quantization_config") or {}
-        words = 32 // packed_bits(config)
-        by_outputs = said.get("quant_method") == "awq" or "awq" in str(said.get("packing_format", ""))
+        words, packing = 32 // packed_bits(quantization), str(quantization.get("packing_format", ""))
+        by_outputs = quantization.get("quant_method") == "awq" or "awq" in packing
         return (second * words, first) if by_outputs else (second, first * words)
     if name.parameter == "weight_packed":
-        return (first, second * 2 if group.dtype == "U8" else second * 32 // packed_bits(config))
+        return (first, second * 2 if group.dtype == "U8" else second * 32 // packed_bits(quantization))
     if group.dtype == "U8":
         return _named(name.module, arch) if second == 1 else (first, second * 2)
     return (first, second)

@@ -88,11 +88,10 @@ def allocated(size: int, unsplit: int = 0) -> int:
 def absorbed(facts: Facts, choices: Choices) -> int:
     """MLA: kv_b_proj once more in 16 bit, as W_UK_T and W_UV (vllm/model_executor/layers/attention/mla_attention.py,
     process_weights_after_loading). Of a 16-bit layer the sources show views, and only older versions log copies."""
-    arch, config = facts.model.architecture, facts.model.config
-    copied = facts.calibration.memory.latent_copies or "quantization_config" in config
+    arch, text = facts.model.architecture, facts.model.language_config
+    copied = facts.calibration.memory.latent_copies or bool(facts.model.quantization)
     if not copied or all(cache.kind != "mla" for cache in arch.caches):
         return 0
-    text = config.get("text_config") or config
     heads = -(-arch.heads // choices.tensor_parallel_size.value)
     each = heads * (text["qk_nope_head_dim"] + text["v_head_dim"]) * text["kv_lora_rank"]
     return int(each * 2 * sum(len(c.layers) for c in arch.caches if c.kind == "mla"))

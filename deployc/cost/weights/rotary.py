@@ -24,8 +24,7 @@ def rotary_tables(facts: Facts, choices: Choices) -> list[int]:
     phi3_long_rope_scaled_rope,deepseek_scaling_rope}.py (0.25.1). DeepSeek's YaRN keeps float32 where FlashInfer is
     installed, as in the images; the others are in the served dtype.
     """
-    arch, config = facts.model.architecture, facts.model.config
-    text = config.get("text_config") or config
+    arch, text = facts.model.architecture, facts.model.language_config
     kinds = {(c.kind, _rotated(c.head_dim, text, arch.rope)) for c in arch.caches if c.kind != "state"}
     if arch.model_type in WITHOUT or not kinds:
         return []

@@ -39,9 +39,9 @@ class Ranks:
         """As vllm/model_executor/layers/fused_moe/config.py, FusedMoEParallelConfig.make, flattens them (0.25.1)."""
         tensor = choices.tensor_parallel_size.value
         spread = tensor * choices.data_parallel_size.value
-        quantized = facts.model.config.get("quantization_config") or {}
         towers = 1 if facts.model.architecture.model_type in WHOLE_TOWERS else tensor
-        return cls(tensor, spread, choices.expert_parallel.value, towers, bool(quantized.get("desc_act")))
+        act_order = bool(facts.model.quantization.get("desc_act"))
+        return cls(tensor, spread, choices.expert_parallel.value, towers, act_order)
 
 
 def shard(tensor: TensorGroup, architecture: Architecture, tensor_parallel_size: int) -> tuple[int, ...]:
@@ -53,7 +53,10 @@ def shard(tensor: TensorGroup, architecture: Architecture, tensor_parallel_size:
 def shape_on_rank(
     tensor: TensorGroup, name: Name, architecture: Architecture, config: Mapping[str, Any], ranks: Ranks
 ) -> tuple[int, ...]:
-    """The shape of one tensor of a group on the fullest rank; of numbered experts, of those that are cut, not moved."""
+    """The shape of one tensor of a group on the fullest rank; of numbered experts, of those that are cut, not moved.
+
+    `config` is the language model's part of config.json.
+    """
     shape = tensor.shape or (1,)
     if name.routed and name.module not in ("gate", "router"):
         return _expert(shape, name, ranks)
@@ -106,9 +109,8 @@ def _kv_heads(rows: int, architecture: Architecture) -> int:
 def _mamba_groups(config: Mapping[str, Any]) -> tuple[int, int]:
     """Groups that share B and C, and the state size: those that do not divide are replicated, one a rank
     (vllm/model_executor/layers/mamba/mamba_utils.py, extra_groups_for_head_shards)."""
-    inner = config.get("text_config") or config
-    groups = inner.get("mamba_n_groups", inner.get("n_groups", 0))
-    state = inner.get("mamba_d_state", inner.get("ssm_state_size", 0))
+    groups = next((config[key] for key in ("mamba_n_groups", "n_groups", "mamba_ngroups") if key in config), 0)
+    state = next((config[key] for key in ("mamba_d_state", "ssm_state_size") if key in config), 0)
     return (groups, state) if type(groups) is int and type(state) is int else (0, 0)
 
 

@@ -46,6 +46,7 @@ def falcon(keys: Keys) -> Heads:
 def latent(keys: Keys) -> Heads:
     """Latent attention: every query head has keys of its own once they are unfolded (deepseek_v2.py)."""
     query = keys.size("num_attention_heads")
+    keys.size("v_head_dim")  # that the values' heads have a size, which PREDICT reads
     return Heads(query, query, keys.size("qk_nope_head_dim") + keys.size("qk_rope_head_dim"))
 
 

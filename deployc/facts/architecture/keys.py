@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deployc.facts import faults
-
-Config = Mapping[str, Any]
+from deployc.types.config import Config
 
 ALSO: Mapping[str, tuple[str, ...]] = {
     "num_hidden_layers": ("n_layer", "n_layers"),

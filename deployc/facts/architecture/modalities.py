@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from deployc.facts import faults
 from deployc.facts.architecture import towers
-from deployc.facts.architecture.keys import Config, Keys
+from deployc.facts.architecture.keys import Keys
 from deployc.facts.architecture.towers import Tokens, tower
 from deployc.types.architecture import Tower
+from deployc.types.config import Config
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ from deployc.facts.architecture.classes import defaults
 from deployc.facts.architecture.experts import NONE
 from deployc.facts.architecture.families import FAMILIES, Family
 from deployc.facts.architecture.heads import Heads
-from deployc.facts.architecture.keys import ALSO, Config, Keys
+from deployc.facts.architecture.keys import ALSO, Keys
 from deployc.facts.architecture.layers import gathered
 from deployc.facts.architecture.modalities import WHOLES, Whole
 from deployc.types.architecture import Architecture, AttentionKind, LayerCache
+from deployc.types.config import Config
 
 CHANGES: Mapping[str, str] = {
     "text_config": "several modalities, the language model nested in it",
@@ -58,6 +59,7 @@ def architecture(
     preprocessor_config.json, which says how large an image may be.
     """
     assumed = assumed or {}
+    _quantization_is_an_object(config)
     whole = _whole(config, assumed)
     values, path, text = whole.language(config) if whole else (config, "", str(config["model_type"]))
     family = _family(text, path)
@@ -141,6 +143,12 @@ def _nothing_else(keys: Keys, family: Family, *, flat: bool) -> None:
         for key in _EXPERTS:
             if keys.values.get(key):
                 raise faults.unsupported(keys.path + key, f"experts in a model of the dense class {family.name}.")
+
+
+def _quantization_is_an_object(config: Config) -> None:
+    for key in ("quantization_config", "compression_config"):
+        if config.get(key) is not None and not isinstance(config[key], Mapping):
+            raise faults.unsupported(key, f"an object is expected, not {config[key]!r:.60}.")
 
 
 def _attention(heads: Heads, caches: tuple[LayerCache, ...]) -> AttentionKind:

@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 from deployc.facts import faults
 from deployc.facts.architecture.classes import defaults
-from deployc.facts.architecture.keys import Config, Keys
+from deployc.facts.architecture.keys import Keys
 from deployc.types.architecture import Tower
+from deployc.types.config import Config
 
 
 @dataclass(frozen=True, slots=True)

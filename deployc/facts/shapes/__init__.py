@@ -23,6 +23,7 @@ from deployc.facts.shapes.quantized import quantized
 from deployc.facts.shapes.sparse import SPARSE
 from deployc.facts.shapes.towers import VISION
 from deployc.types.architecture import Architecture
+from deployc.types.config import quantization
 from deployc.types.facts import TensorGroup
 from deployc.types.groups import run
 
@@ -48,7 +49,7 @@ def shapes(config: Mapping[str, Any], arch: Architecture) -> tuple[TensorGroup, 
     """
     dtype = _DTYPE[arch.dtype]
     groups = [TensorGroup(name, dtype, shape, count) for name, shape, count in _parts(config, arch)]
-    if config.get("quantization_config") or config.get("compression_config"):
+    if quantization(config):
         return quantized(groups, config, arch)
     return tuple(sorted(groups, key=lambda g: (g.pattern, g.dtype, g.shape)))
 

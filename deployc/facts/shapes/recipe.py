@@ -14,6 +14,7 @@ from fnmatch import fnmatch
 from typing import Any
 
 from deployc.facts import faults
+from deployc.types.config import quantization
 from deployc.types.scheme import Scheme
 
 Match = Callable[[str], bool]
@@ -44,9 +45,7 @@ class Recipe:
 
 def recipe(config: Mapping[str, Any]) -> Recipe:
     """What config.json says. Raises Fault DC209 for a method or variant that is not known here."""
-    said = config.get("quantization_config") or config.get("compression_config")
-    if not isinstance(said, Mapping):
-        raise faults.unsupported("quantization_config", f"an object is expected, not {said!r:.60}.")
+    said = quantization(config)
     method = said.get("quant_method", "compressed-tensors" if "config_groups" in said else None)
     read = METHODS.get(str(method))
     if read is None:
