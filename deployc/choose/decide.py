@@ -49,11 +49,11 @@ def _narrowest(deploy: Deploy, facts: Facts, weights: Choice[str]) -> Choices:
 
 def _weights(deploy: Deploy, facts: Facts) -> list[Choice[str]]:
     asked = deploy.quantization.weights
+    because = deploy.because("quantization.weights") if deploy.written("quantization.weights") else "default"
+    if asked in ("none", "auto") and facts.model.quantization:
+        return [Choice("checkpoint", because, "the checkpoint is quantized already")]
     if asked != "auto":
-        because = deploy.because("quantization.weights") if deploy.written("quantization.weights") else "default"
         return [Choice(asked, because, "as written" if because != "default" else "weights stay as they are")]
-    if "quantization_config" in facts.model.config:
-        return [Choice("checkpoint", "search", "the checkpoint is quantized already")]
     options = [Choice("none", "search", "16-bit weights fit")]
     capability = facts.smallest.compute_capability
     if capability is None or INT8_SINCE <= capability < INT8_BEFORE:

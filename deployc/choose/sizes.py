@@ -41,8 +41,8 @@ def fitted_length(deploy: Deploy, facts: Facts, choices: Choices) -> Choice[int]
     fits = next((n for n in (pages.longest(b, requests) for b in (left.low, left.value)) if n), 0)
     if fits == 0 or fits >= choice.value:
         return choice
-    many = f"{requests} requests" if requests > 1 else "one request"
-    reason = f"the longest of which {many} fit; the model's own limit is {units.show_count(choice.value)}"
+    many = f"{requests} requests fit" if requests > 1 else "one request fits"
+    reason = f"the longest of which {many}; the model's own limit is {units.show_count(choice.value)}"
     return Choice(fits, "DC302", reason)
 
 

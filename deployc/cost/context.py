@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import erfc, exp, log, sqrt
 
+from deployc.cost.written import written_flag
 from deployc.spec.deploy import Deploy
 from deployc.spec.model import Spread
 from deployc.types.facts import Facts
@@ -13,6 +14,23 @@ Z95 = 1.6448536269514722
 
 
 def positions(deploy: Deploy, facts: Facts) -> int:
+    """The longest context that the engine allows: the model's positions with `model.context` applied, or its window."""
+    limit, window = rotary_positions(deploy, facts), capping_window(deploy, facts)
+    return limit if window is None else min(limit, window)
+
+
+def capping_window(deploy: Deploy, facts: Facts) -> int | None:
+    """The window that a context must not pass where --disable-sliding-window is set; None = there is none.
+
+    vllm/config/model.py, _get_and_verify_max_len (0.19.0 to 0.33.0).
+    """
+    found = written_flag(deploy, facts, "disable-sliding-window")
+    if found is None or found[0] is not True:
+        return None
+    return max((c.window for c in facts.model.architecture.caches if c.kind == "sliding"), default=None)
+
+
+def rotary_positions(deploy: Deploy, facts: Facts) -> int:
     """The longest context that the model's positions allow, with `model.context` applied."""
     own = facts.model.architecture.max_position_embeddings
     overridden = deploy.model.overrides.get("max_position_embeddings")

@@ -36,12 +36,13 @@ def on_card(facts: Facts, choices: Choices, card: GpuFacts) -> tuple[Facts, Choi
 
 
 def smallest_card(facts: Facts, choices: Choices, holds: Holds, beside: float = 0) -> GpuFacts | None:
-    """The known card with least memory on which `holds` holds, at the same tensor_parallel_size; None = there is none.
+    """The card with least memory on which `holds` holds, at the same tensor_parallel_size; None = there is none.
 
+    Of the known ones and the one at hand, which may have no profile: a custom card, a slice.
     `beside`: bytes that any card must have beside the weights, to look at fewer of them.
     """
     least = loaded_bytes(facts, choices) + beside
-    for card in sorted(facts.known_cards, key=lambda card: (card.memory.value, card.name)):
+    for card in sorted((facts.smallest, *facts.known_cards), key=lambda card: (card.memory.value, card.name)):
         if card.memory.value <= least or not has_kernels(card, choices):
             continue
         there, chosen = on_card(facts, choices, card)

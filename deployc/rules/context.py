@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from deployc import units
-from deployc.cost.context import positions, share_longer
+from deployc.cost.context import capping_window, positions, share_longer
 from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.case import Case
 
@@ -15,6 +15,9 @@ def beyond_positions(case: Case) -> Iterator[Diagnostic]:
     """The engine refuses a max_model_len above the positions (vllm/config/model.py, _get_and_verify_max_len)."""
     length, limit = case.choices.max_model_len.value, positions(case.deploy, case.facts)
     if length <= limit or case.deploy.engine.env.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN") == "1":
+        return
+    if capping_window(case.deploy, case.facts) == limit:
+        yield _beyond_window(case, length, limit)
         return
     factor = math.ceil(length / case.facts.model.architecture.max_position_embeddings)
     yield error(
@@ -25,6 +28,17 @@ def beyond_positions(case: Case) -> Iterator[Diagnostic]:
         f"set workload.max_context to {limit}, or scale the positions: model.context: {{rope: yarn, factor: {factor}}} "
         "(short prompts lose a little quality by it)",
         case.at("max-model-len", "workload.max_context"),
+    )
+
+
+def _beyond_window(case: Case, length: int, window: int) -> Diagnostic:
+    return error(
+        "DC520",
+        "the context is longer than the model's positions",
+        f"{units.show_count(length)} tokens are asked for; with disable-sliding-window the engine takes no context "
+        f"beyond the model's window of {units.show_count(window)}, and does not start.",
+        f"remove disable-sliding-window, or set workload.max_context to {window}",
+        case.at("disable-sliding-window", "workload.max_context"),
     )
 
 

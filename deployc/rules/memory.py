@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from deployc import units
 from deployc.cost.context import positions
 from deployc.cost.kv_cache import Layout, layout
 from deployc.cost.prediction import kv_room, mean_request
-from deployc.diagnostics import Diagnostic, error, warning
+from deployc.diagnostics import Diagnostic, Span, error, note, warning
 from deployc.rules.case import Case
-from deployc.rules.remedies import remedies, room
+from deployc.rules.remedies import highest_share, least_share, remedies, room, startable, with_value
 from deployc.types.figure import Figure
 
 
@@ -42,7 +43,7 @@ def weights_fit(case: Case) -> Iterator[Diagnostic]:
         f"{'the host has' if case.on_cpu else f'the budget, {share:.0%} of the card, is'} "
         f"{units.show_bytes(limit.value)}.{end}",
         _fix(case),
-        case.deploy.at("hardware.gpu"),
+        _short_of(case),
         bill.weights.basis,
     )
 
@@ -65,7 +66,7 @@ def room_for_kv_cache(case: Case) -> Iterator[Diagnostic]:
         f"{overhead} for activations, graphs and what is outside torch leaves {_range(left.low, left.high)}: "
         '"No available memory for the cache blocks".',
         _fix(case),
-        case.deploy.at("hardware.gpu"),
+        _short_of(case),
         left.basis,
     )
 
@@ -78,19 +79,40 @@ def longest_request_fits(case: Case) -> Iterator[Diagnostic]:
     if left.high <= 0 or (left.low <= 0 and needed <= left.high) or bill.weights.value > bill.budget.value:
         return  # said already: there may be no room at all
     if needed > left.low:
-        fits = min(pages.longest(max(left.low, 0)), positions(case.deploy, case.facts))
+        there = startable(case)
+        longest = pages.longest(max(there.prediction.memory.kv_cache.low, 0))
+        fits = min(longest, positions(case.deploy, case.facts))
+        under = "" if there is case else f" at the utilization that starts, {_share(there)},"
         said = error if needed > left.high else warning
         yield said(
             "DC302",
             "a request of full length does not fit into the KV cache",
-            f"{_request(pages, length, needed)}; {_left(left)}."
-            + (f" The longest that fits is {units.show_count(pages.longest(left.low))} tokens." if fits else ""),
+            f"{_request(pages, length, needed)}; {_left(left)}.{_heads(case, pages)}"
+            + (f" The longest that fits{under} is {units.show_count(longest)} tokens." if fits else ""),
             _fix(case, f"set workload.max_context to {fits}" if fits else ""),
             case.at("max-model-len", "workload.max_context"),
             left.basis,
         )
     else:
         yield from _several_fit(case, pages)
+
+
+def length_was_fitted(case: Case) -> Iterator[Diagnostic]:
+    """Where the file names no length, the model's own is asked for, and may have been too long."""
+    limit, chosen = positions(case.deploy, case.facts), case.choices.max_model_len
+    if chosen.because != "DC302":
+        return
+    pages, full = layout(case.facts, case.choices), replace(case, choices=with_value(case.choices, max_model_len=limit))
+    needed, fits = pages.needed(limit), units.show_count(chosen.value)
+    yield note(
+        "DC302",
+        "a request of full length does not fit into the KV cache",
+        f"No workload.max_context is set, and the model takes {units.show_count(limit)} tokens. "
+        f"{_request(pages, limit, needed)}; {_left(case.prediction.memory.kv_cache)}.{_heads(case, pages)} "
+        f"max_model_len is set to {fits}, {chosen.reason.partition(';')[0]}.",
+        _fix(full, "set workload.max_context to what the load needs"),
+        case.deploy.at("workload"),
+    )
 
 
 def _several_fit(case: Case, pages: Layout) -> Iterator[Diagnostic]:
@@ -175,6 +197,31 @@ def _request(pages: Layout, length: int, needed: int) -> str:
     return f"A request of {tokens} tokens takes {size} a card (not every layer keeps every token)"
 
 
+def _heads(case: Case, pages: Layout) -> str:
+    """Why a token takes that much, where all layers keep the same."""
+    model, kept = case.facts.model.architecture, case.facts.model.architecture.caches
+    if not pages.uniform or len(kept) != 1 or not kept[0].kv_heads:
+        return ""
+    layers, heads = len(kept[0].layers), kept[0].kv_heads
+    if kept[0].kind == "mla":
+        return f" A token is one latent vector of {kept[0].head_dim} in each of {layers} layers, whole on every card."
+    if model.heads == heads:
+        return f" Each of the model's {heads} heads keeps keys and values of its own, in {layers} layers."
+    return f" The model's {model.heads} heads share {heads} of keys and values, in {layers} layers."
+
+
+def _short_of(case: Case) -> Span | None:
+    """Where the cause stands: a utilization written too low for this card, else the card."""
+    share = case.choices.gpu_memory_utilization
+    if case.on_cpu or share.because == "DC303" or not share.value < least_share(case) <= highest_share(case):
+        return case.deploy.at("hardware.gpu")
+    return case.at("gpu-memory-utilization", "engine.gpu_memory_utilization")
+
+
+def _share(case: Case) -> str:
+    return f"{case.choices.gpu_memory_utilization.value:.2f}"
+
+
 def _end(case: Case) -> str:
     """How it ends: while weights load, or at the check after."""
     free = case.facts.smallest.memory.value - case.held(case.facts.smallest)
@@ -185,7 +232,7 @@ def _end(case: Case) -> str:
 
 
 def _fix(case: Case, first: str = "") -> str:
-    return "; or ".join([part for part in (first, *remedies(case)) if part])
+    return "; or ".join([part for part in (first, *remedies(startable(case))) if part])
 
 
 def _weights(case: Case) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from deployc import units
 from deployc.cost import predict
+from deployc.cost.batch import batch_defaults
 from deployc.cost.capability import INT8_BEFORE, INT8_SINCE, reads_fp8_kv
 from deployc.cost.kv_cache import layout
 from deployc.cost.memory import KvCache, memory
@@ -42,12 +43,22 @@ def remedies(case: Case) -> list[str]:
     return [text for text in (*found, _other_card(case), *last) if text]
 
 
+def startable(case: Case) -> Case:
+    """The case under the largest utilization that passes the start check, where its own does not: advice must work
+    when all of it is followed."""
+    share = highest_share(case)
+    if case.on_cpu or share <= 0 or case.choices.gpu_memory_utilization.value <= share:
+        return case
+    choices = with_value(case.choices, gpu_memory_utilization=share)
+    return replace(case, choices=choices, prediction=predict(case.deploy, case.facts, choices))
+
+
 def room(case: Case) -> list[str]:
     """Changes that let more requests of the workload's mean length run at once."""
     request = mean_request(case.deploy, prefix_caching=case.choices.enable_prefix_caching.value)
     now = kv_room(layout(case.facts, case.choices), case.prediction.memory.kv_cache.value, request)
     found = []
-    for change in _formats(case):
+    for change in (*_defaults(case), *_formats(case)):
         left = memory(case.facts, change.choices)[0].kv_cache.value
         then = kv_room(layout(case.facts, change.choices), left, request)
         if then > now * 1.05:
@@ -114,12 +125,26 @@ def _helping(case: Case, changes: Iterator[Change]) -> list[str]:
 def _changes(case: Case) -> Iterator[Change]:
     """From what costs nothing to what costs most."""
     if not case.on_cpu:
-        share = _least_share(case)
+        share = least_share(case)
         if case.choices.gpu_memory_utilization.value < share <= highest_share(case):
             words = f"raise engine.gpu_memory_utilization to at least {share:.2f}"
             yield Change(words, with_value(case.choices, gpu_memory_utilization=share))
         yield from _smaller_batches(case)
     yield from _formats(case)
+
+
+def _defaults(case: Case) -> Iterator[Change]:
+    """The engine's own utilization and tokens a step, where the file leaves less for the KV cache than these do."""
+    if case.on_cpu:
+        return
+    share = min(case.facts.engine.gpu_memory_utilization, highest_share(case))
+    if case.choices.gpu_memory_utilization.value < share:
+        choices = with_value(case.choices, gpu_memory_utilization=share)
+        yield Change(f"raise engine.gpu_memory_utilization to {share:.2f}", choices)
+    tokens = max(batch_defaults(case.facts)[0], case.choices.max_num_seqs.value)
+    if case.choices.max_num_batched_tokens.value > tokens:
+        choices = with_value(case.choices, max_num_batched_tokens=tokens)
+        yield Change(f"set engine.args: {{max-num-batched-tokens: {tokens}}}", choices)
 
 
 def _formats(case: Case) -> Iterator[Change]:
@@ -128,7 +153,7 @@ def _formats(case: Case) -> Iterator[Change]:
     capability = facts.smallest.compute_capability
     if choices.kv_cache_dtype.value == "auto" and reads_fp8_kv(facts):
         yield Change("set quantization.kv_cache: fp8", with_value(choices, kv_cache_dtype="fp8"))
-    plain = choices.weights.value == "none" and "quantization_config" not in facts.model.config
+    plain = choices.weights.value == "none" and not facts.model.quantization
     if plain and (capability is None or INT8_SINCE <= capability < INT8_BEFORE):
         yield Change("set quantization.weights: int8", with_value(choices, weights="int8"))
     if not case.on_cpu:
@@ -171,7 +196,7 @@ def _eager(case: Case) -> Iterator[Change]:
         yield eager(case)
 
 
-def _least_share(case: Case) -> float:
+def least_share(case: Case) -> float:
     """The smallest share of the card, in whole per cent, that surely holds one request of full length."""
     return math.ceil(_taken(case) / case.prediction.memory.total.value * 100) / 100
 

@@ -1,4 +1,4 @@
-"""Outside the budget: what must be free before anything is loaded, and room for CUDA graphs that it leaves out."""
+"""Outside the budget: what must be free before anything is loaded, and room for graphs and images left out of it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import math
 from collections.abc import Iterator
 
 from deployc import units
+from deployc.cost.activations import encoder_bytes, profiles_images
+from deployc.cost.kv_cache import layout
 from deployc.cost.memory import counts_graphs, memory
 from deployc.cost.other_cards import starts
-from deployc.diagnostics import Diagnostic, error, warning
+from deployc.cost.towers import LARGEST
+from deployc.diagnostics import Diagnostic, error, note, warning
 from deployc.rules.case import Case
 from deployc.rules.remedies import eager, fewer_sequences, given, highest_share, with_value
 from deployc.types.facts import GpuFacts
@@ -25,6 +28,22 @@ def start_check(case: Case) -> Iterator[Diagnostic]:
         return
     for name, total, held in dict.fromkeys(_kind(case, card) for card in case.facts.devices):
         yield from _check(case, name, total, held)
+
+
+def share_was_lowered(case: Case) -> Iterator[Diagnostic]:
+    """Where the file names no utilization, the engine's default may be more than is free."""
+    chosen, usual = case.choices.gpu_memory_utilization, case.facts.engine.gpu_memory_utilization
+    if case.on_cpu or chosen.because != "DC303":
+        return
+    held = any(case.held(card) for card in case.facts.devices)
+    yield note(
+        "DC303",
+        "too little memory is free at the start",
+        f"The engine's default asks for {usual:.0%} of the card, not of what is free: {chosen.reason}. "
+        f"gpu_memory_utilization is set to {chosen.value:.2f}, the largest that surely starts.",
+        "free the card, or take another with hardware.devices" if held else "",
+        case.deploy.at("hardware"),
+    )
 
 
 def graphs_outside_the_budget(case: Case) -> Iterator[Diagnostic]:
@@ -53,6 +72,31 @@ def graphs_outside_the_budget(case: Case) -> Iterator[Diagnostic]:
     )
 
 
+def images_outside_the_profile(case: Case) -> Iterator[Diagnostic]:
+    """Where the version does not run the encoder when it profiles, the first image meets what the rest leaves."""
+    facts, choices, bill = case.facts, case.choices, case.prediction.memory
+    told = any(case.at(flag, "") for flag in ("limit-mm-per-prompt", "language-model-only"))
+    if case.on_cpu or told or not facts.model.architecture.towers or profiles_images(facts):
+        return
+    least, most = encoder_bytes(facts, choices), max(encoder_bytes(facts, choices, end) for end in (0, LARGEST))
+    graphs = 0.0 if counts_graphs(facts) else bill.cuda_graphs.high
+    room = bill.activations.value + _outside(case).low - graphs
+    if most <= room:
+        return
+    share = math.floor((bill.budget.value - (most - max(room, 0.0))) / bill.total.value * 100) / 100
+    size = _range(Figure(least, least, most, "B", "modelled"))
+    yield warning(
+        "DC304",
+        "images are not in the engine's memory profile",
+        f"vLLM {facts.engine.version} does not run the encoder of {facts.model.architecture.name} when it profiles its "
+        f"memory. A batch of its largest images takes {size}; {units.show_bytes(max(room, 0.0))} are left for it: the "
+        "start seems fine, and the first such images run out of memory.",
+        "use vLLM 0.27 or newer, which counts them; or " + _lower(case, share),
+        case.deploy.at("engine.version"),
+        "modelled",
+    )
+
+
 def _kind(case: Case, card: GpuFacts) -> tuple[str, float, int]:
     return card.name, card.memory.value, case.held(card)
 
@@ -64,6 +108,7 @@ def _check(case: Case, name: str, total: float, held: int) -> Iterator[Diagnosti
     if least >= wanted:
         return
     others = f"others hold {units.show_bytes(held)} and " if held else ""
+    first = "free the card, or take another with hardware.devices, or " if held else ""
     said = error if most < wanted else warning
     yield said(
         "DC303",
@@ -72,7 +117,7 @@ def _check(case: Case, name: str, total: float, held: int) -> Iterator[Diagnosti
         f"{units.show_bytes(own.high)} before its check; {units.show_bytes(max(0, least))} to "
         f"{units.show_bytes(max(0, most))} are free then. It asks for {units.show_bytes(wanted)}, {share:.0%} of the "
         "card, not of what is free.",
-        ("free the card, or " if held else "") + _lower(case, highest_share(case)),
+        first + _lower(case, highest_share(case)),
         case.at("gpu-memory-utilization", "engine.gpu_memory_utilization"),
         own.basis,
     )
@@ -86,8 +131,9 @@ def _lower(case: Case, share: float) -> str:
     bill, cache = memory(case.facts, choices)
     words = f"set engine.gpu_memory_utilization to at most {share:.2f}"
     if not starts(case.facts, choices):
-        length = units.show_count(choices.max_model_len.value)
-        return f"{words}, which does not surely leave room for a request of {length} tokens"
+        fits = layout(case.facts, choices).longest(max(bill.kv_cache.low, 0))
+        also = f"and workload.max_context to {fits}" if fits else "which leaves no room for a request: use another card"
+        return f"{words}{' ' if fits else ', '}{also}"
     return f"{words} ({given(case, choices, bill, cache)})"
 
 

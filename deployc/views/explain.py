@@ -47,7 +47,7 @@ def _row(row: Row, columns: int) -> list[str]:
 
 def _needed(document: Mapping[str, Any], answers: Mapping[str, Any]) -> Row:
     """Needed against reserved: why a small model "takes" the whole card."""
-    flight = f"{words.few(answers['in_flight']['value'])} requests in flight"
+    flight = f"{words.requests(answers['in_flight']['value'])} in flight"
     mean, long = (show_bytes(answers[key]["value"]) for key in ("kv_cache_mean", "kv_cache_p95"))
     kv = f"the KV of {flight}, {long}" if mean == long else f"the KV of {flight}: {mean} at mean length, {long} at p95"
     if not _on_gpu(document):
@@ -69,7 +69,7 @@ def _most(document: Mapping[str, Any], answers: Mapping[str, Any]) -> Iterator[R
     full, mean = prediction["max_concurrency"]["value"], answers["requests_mean"]["value"]
     if isinstance(length, int) and full is not None:
         of_mean = f", or {words.few(mean)} of mean length" if mean is not None else ""
-        yield "most at once", f"{words.few(full)} requests of {show_count(length)} tokens{of_mean}"
+        yield "most at once", f"{words.requests(full)} of {show_count(length)} tokens{of_mean}"
     if not answers["tokens_are_capacity"]:
         logged = show_count(prediction["kv_cache_tokens"]["value"])
         yield (

@@ -37,7 +37,18 @@ def sentence(document: Mapping[str, Any]) -> str:
         fits = "probably does not fit" if starts(document) else "does not fit"
         return f"{_what(document)} {fits} {_where(document)}. {bill}: {show_bytes(-kept)} too much."
     fits = "fits" if memory["kv_cache"]["low"] > 0 else "may just fit"
-    return f"{_what(document)} {fits} {_where(document)}. {bill}; {show_bytes(kept)} are left: {_tokens(document)}."
+    head = f"{_what(document)} {fits} {_where(document)}{_but(document)}."
+    return f"{head} {bill}; {show_bytes(kept)} are left: {_tokens(document)}."
+
+
+def _but(document: Mapping[str, Any]) -> str:
+    """Weights that fit are not all: without room for one request of full length the engine does not start."""
+    length = document["engine"]["args"].get("max-model-len")
+    requests = document["prediction"]["max_concurrency"]
+    if not isinstance(length, int) or requests["value"] is None or requests["low"] >= 1:
+        return ""
+    fits = "does not" if requests["high"] < 1 else "may not"
+    return f", but a request of {show_count(length)} tokens {fits}"
 
 
 def starts(document: Mapping[str, Any]) -> bool:
@@ -169,7 +180,7 @@ def _longest(document: Mapping[str, Any]) -> str:
         return ""
     if requests < 1:
         return f"less than one request of {show_count(length)} tokens"
-    return f"{words.few(requests)} requests of {show_count(length)} tokens at once"
+    return f"{words.requests(requests)} of {show_count(length)} tokens at once"
 
 
 def _on_gpu(document: Mapping[str, Any]) -> bool:

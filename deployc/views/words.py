@@ -83,6 +83,12 @@ def few(number: float) -> str:
     return show_count(number) if number >= 10 else f"{number:.2g}"
 
 
+def requests(number: float) -> str:
+    """ "3.2 requests", "1 request"."""
+    shown = few(number)
+    return f"{shown} request{'' if shown == '1' else 's'}"
+
+
 def card_class(memory: float) -> str:
     """ "24 GB" for the 23.5 GiB that CUDA shows of such a card: the smallest size sold that holds it."""
     held = next((size for size in CARD_CLASSES if size * 2**30 >= memory), None)

@@ -1,0 +1,213 @@
+"""What a verdict about memory says beside its figure: where the cause stands, why, and advice that holds together.
+
+Qwen2.5-7B: 28 layers x 4 KV heads x (128 + 128) x 2 B = 57,344 B a token.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from configured import GIB, QWEN_7B, card, case_of, codes, facts_of
+
+from deployc.cost.explain import explain
+from deployc.diagnostics import Diagnostic
+from deployc.facts.gpu_profile import cards as known_cards
+from deployc.rules import judge
+from deployc.types.facts import Facts
+from deployc.types.figure import Factor
+
+CONTEXT = Factor(0.5 * GIB, 0.25 * GIB, 0.6 * GIB, "B", "transferred", "this test")
+LOAD = "{input_tokens: 1500, output_tokens: 256, concurrency: 8, max_context: %d}"
+OPEN = "{input_tokens: 1500, output_tokens: 256, concurrency: 8}"
+ALONE = "{version: 0.33.0, gpu_memory_utilization: %s}"
+MHA = QWEN_7B | {"num_attention_heads": 32, "num_key_value_heads": 32, "hidden_size": 4096, "num_hidden_layers": 32}
+WINDOW = QWEN_7B | {
+    "architectures": ["MistralForCausalLM"], "model_type": "mistral", "sliding_window": 4096, "head_dim": 128,
+}  # fmt: skip
+
+
+def facts_with(config: dict[str, Any] = QWEN_7B, **given: Any) -> Facts:
+    """Facts whose engine's own context takes 0.25 to 0.6 GiB before its check."""
+    facts = facts_of(config, version="0.33.0", **given)
+    factors = {**facts.calibration.factors, "context_before_check": CONTEXT}
+    return replace(facts, calibration=replace(facts.calibration, factors=factors))
+
+
+def said(facts: Facts, **sections: str) -> dict[str, Diagnostic]:
+    """Code -> the first diagnostic of it."""
+    case = case_of(facts, **sections)
+    found: dict[str, Diagnostic] = {}
+    for diagnostic in judge(case.deploy, case.facts, case.choices, case.prediction):
+        found.setdefault(diagnostic.code, diagnostic)
+    return found
+
+
+def number(pattern: str, text: str) -> str:
+    match = re.search(pattern, text)
+    assert match is not None, text
+    return match[1]
+
+
+def place(of: Diagnostic) -> str:
+    assert of.at is not None
+    return of.at.excerpt[of.at.column - 1 :]
+
+
+# --- advice that holds together --------------------------------------------------------------------------------------
+
+
+def test_a_start_that_fails_twice_passes_when_both_are_mended() -> None:
+    """All of a card of 21 GiB is never free: 1 - 0.6 / 21 = 0.971 is. The longest context is that at 0.97."""
+    facts = facts_with(cards=(card("odd", 21 * GIB, capability=(8, 6)),), graphs_in_budget=True)
+    model = "{source: org/model, context: {rope: yarn, factor: 8}}"
+    both = said(facts, model=model, workload=LOAD % 262144, engine=ALONE % 1.0)
+    assert {code: str(both[code].severity) for code in ("DC302", "DC303")} == {"DC302": "error", "DC303": "error"}
+    length = number(r"max_context to (\d+)", both["DC302"].fix)
+    assert "at the utilization that starts, 0.97," in both["DC302"].detail
+    assert (
+        both["DC303"].fix == f"set engine.gpu_memory_utilization to at most 0.97 and workload.max_context to {length}"
+    )
+    assert codes(facts, model=model, workload=LOAD % int(length), engine=ALONE % 0.97) == {}
+    longer = codes(facts, model=model, workload=LOAD % (int(length) + 16), engine=ALONE % 0.97)
+    assert longer == {"DC302": "warning"}
+    one = said(facts, model=model, workload=LOAD % 262144, engine=ALONE % 0.97)
+    assert "at the utilization that starts" not in one["DC302"].detail
+    assert number(r"max_context to (\d+)", one["DC302"].fix) == length
+
+
+def test_a_share_that_holds_no_request_is_no_advice() -> None:
+    """Others hold 6 of 20 GiB: 1 - 6.6 / 20 = 0.67, 13.4 GiB, less than the weights of 14.2."""
+    facts = facts_with(cards=(card("odd", 20 * GIB),))
+    held = said(facts, hardware="{gpu: rtx-4090, reserved_memory: 6GiB}", engine=ALONE % 0.9)["DC303"]
+    assert "at most 0.67, which leaves no room for a request: use another card" in held.fix
+    assert "hardware.devices" in held.fix
+    assert "hardware.devices" not in said(facts, engine=ALONE % 0.99)["DC303"].fix  # nobody else holds anything
+
+
+# --- where the cause stands ------------------------------------------------------------------------------------------
+
+
+def test_a_utilization_too_low_for_the_model_is_pointed_at() -> None:
+    assert place(said(facts_with(), engine=ALONE % 0.1)["DC300"]).startswith("0.1")  # weights 14.2 of 2.35 GiB
+    assert place(said(facts_with(), engine=ALONE % 0.62)["DC301"]).startswith("0.62")  # 14.57 GiB less 14.3 and 1.3
+    small = facts_with(cards=(card("odd", 12 * GIB),))  # no share of 12 GiB holds 14.2
+    assert place(said(small, engine=ALONE % 0.1)["DC300"]).startswith("rtx-4090")
+
+
+# --- why a token takes that much --------------------------------------------------------------------------------------
+
+
+def test_heads_that_are_not_shared_are_the_reason() -> None:
+    """32 layers x 32 heads x (128 + 128) x 2 B = 512 KiB a token; with 4 KV heads in 28 layers 56 KiB, 9.1 x less."""
+    model = "{source: org/model, context: {rope: yarn, factor: 8}}"
+    facts = facts_with(MHA, cards=(card("odd", 30 * GIB),))
+    alone = said(facts, model=model, workload=LOAD % 262144)["DC302"].detail
+    assert "262,144 tokens of 512 KiB each are 128 GiB a card" in alone
+    assert "Each of the model's 32 heads keeps keys and values of its own, in 32 layers." in alone
+    shared = said(facts_with(), model=model, workload=LOAD % 262144)["DC302"].detail
+    assert "262,144 tokens of 56.0 KiB each are 14.0 GiB a card" in shared
+    assert "The model's 28 heads share 4 of keys and values, in 28 layers." in shared
+
+
+# --- what was chosen for the file ------------------------------------------------------------------------------------
+
+
+def test_a_context_that_nobody_asked_for_is_shortened_and_said() -> None:
+    """32,768 tokens and the null block: 2,049 x 917,504 B = 1.75 GiB of KV, beside 14.3 and 1.3 GiB."""
+    tight, roomy = facts_with(cards=(card("odd", 18.5 * GIB),)), facts_with(cards=(card("odd", 20 * GIB),))
+    found = said(tight, workload=OPEN)["DC302"]
+    assert (str(found.severity), place(found)[0]) == ("note", "{")
+    assert "the model takes 32,768 tokens. 32,768 tokens of 56.0 KiB each are 1.75 GiB a card" in found.detail
+    length = int(number(r"max_model_len is set to ([\d,]+)", found.detail).replace(",", ""))
+    assert "DC302" not in said(tight, workload=LOAD % length)
+    assert "DC302" in said(tight, workload=LOAD % (length + 16))
+    assert "DC302" not in said(roomy, workload=OPEN)
+
+
+def test_a_utilization_that_nobody_asked_for_is_lowered_and_said() -> None:
+    """23.5 GiB, 4 of them held, 0.6 the engine's own: (23.5 - 4.6) / 23.5 = 0.804. At 1 GiB 0.93, above the default."""
+    found = said(facts_with(), hardware="{gpu: rtx-4090, reserved_memory: 4GiB}")["DC303"]
+    assert str(found.severity) == "note"
+    assert "92% of the card, not of what is free: others hold 4.00 GiB of the card." in found.detail
+    assert "gpu_memory_utilization is set to 0.80" in found.detail
+    assert "DC303" not in said(facts_with(), hardware="{gpu: rtx-4090, reserved_memory: 1GiB}")
+
+
+def test_a_checkpoint_that_is_quantized_is_taken_as_it_is() -> None:
+    """Its KV cache too: compressed-tensors with a kv_cache_scheme keeps fp8, half the bytes a token."""
+    scheme: dict[str, Any] = {
+        "quant_method": "compressed-tensors", "format": "float-quantized", "ignore": ["lm_head"],
+        "config_groups": {"group_0": {
+            "targets": ["Linear"],
+            "weights": {"num_bits": 8, "type": "float", "strategy": "channel", "symmetric": True, "dynamic": False},
+            "input_activations": {"num_bits": 8, "type": "float", "strategy": "token", "dynamic": True},
+        }},
+    }  # fmt: skip
+    fp8 = {"kv_cache_scheme": {"num_bits": 8, "type": "float", "strategy": "tensor"}}
+    plain = case_of(facts_with(QWEN_7B | {"quantization_config": scheme}))
+    halved = case_of(facts_with(QWEN_7B | {"quantization_config": scheme | fp8}))
+    assert plain.choices.weights.value == halved.choices.weights.value == "checkpoint"
+    assert plain.prediction.kv_bytes_per_token.value == 57_344
+    assert halved.prediction.kv_bytes_per_token.value == 28_672
+    assert case_of(facts_with()).choices.weights.value == "none"
+
+
+# --- more room, smaller cards ----------------------------------------------------------------------------------------
+
+
+def test_room_is_first_what_the_file_took_away() -> None:
+    """The default utilization is 0.92 and a step 2,048 tokens; the file has less of one, more of the other."""
+    load = "{input_tokens: 6000, output_tokens: 256, concurrency: 64, max_context: 8192}"
+    engine = "{version: 0.33.0, gpu_memory_utilization: %s, args: {max-num-batched-tokens: %d}}"
+    found = said(facts_with(), workload=load, engine=engine % (0.8, 16384))["DC306"].fix
+    assert "raise engine.gpu_memory_utilization to 0.92 (room for" in found
+    assert "set engine.args: {max-num-batched-tokens: 2048} (room for" in found
+    usual = said(facts_with(), workload=load, engine=engine % (0.92, 2048))["DC306"].fix
+    assert "utilization" not in usual
+    assert "max-num-batched-tokens" not in usual
+
+
+def test_the_smallest_card_may_be_one_without_a_profile() -> None:
+    """The load needs some 16 GiB; no profile with kernels for bf16 lies between 16 and 22 GiB."""
+    for size, smallest in ((19, "odd"), (23.5, "l4")):
+        facts = replace(facts_with(cards=(card("odd", size * GIB),)), known_cards=known_cards())
+        case = case_of(facts)
+        assert explain(case.deploy, facts, case.choices, case.prediction).smallest_card == smallest
+
+
+# --- settings that cost without need ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("size", "verdict"), [(23.5, "warning"), (14.0, None)])
+def test_weights_that_fit_are_not_offloaded(size: float, verdict: str | None) -> None:
+    """14.2 GiB of weights fit into 0.92 x 23.5 GiB, and not into 0.92 x 14."""
+    facts = facts_with(cards=(card("odd", size * GIB),))
+    offloading = "{version: 0.33.0, args: {cpu-offload-gb: %s}}"
+    assert codes(facts, engine=offloading % 10).get("DC309") == verdict
+    assert "DC309" not in codes(facts, engine=offloading % 0)
+
+
+def test_what_is_offloaded_crosses_the_link_at_every_step() -> None:
+    """10 GiB over 31.5 GB/s are 0.341 s; never more than all weights of the card."""
+    l4 = next(one for one in known_cards() if one.name == "l4")
+    assert l4.interconnect_bandwidth is not None
+    assert l4.interconnect_bandwidth.value == 31.5e9
+    offloading = "{version: 0.33.0, args: {cpu-offload-gb: %d}}"
+    assert "10.0 GiB of them are read from host memory at every step, 341 ms more at the least" in (
+        said(facts_with(cards=(l4,)), engine=offloading % 10)["DC309"].detail
+    )
+    assert "14.3 GiB of them" in said(facts_with(cards=(l4,)), engine=offloading % 40)["DC309"].detail
+
+
+def test_without_its_window_a_model_takes_no_context_beyond_it() -> None:
+    facts = facts_with(WINDOW)
+    off = "{version: 0.33.0, args: {disable-sliding-window: true}}"
+    beyond = said(facts, workload=LOAD % 4097, engine=off)["DC520"]
+    assert "no context beyond the model's window of 4,096" in beyond.detail
+    assert "DC520" not in said(facts, workload=LOAD % 4096, engine=off)
+    assert "DC520" not in said(facts, workload=LOAD % 8192)
+    assert case_of(facts, workload=OPEN, engine=off).choices.max_model_len.value == 4096
+    assert "DC520" not in said(facts_with(), workload=LOAD % 8192, engine=off)  # a model without a window
