@@ -12,17 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from deployc.cost.latent import expanded_context
-from deployc.cost.parallel import VOCABULARY_PADDING
+from deployc.cost.parallel import padded_vocabulary
 from deployc.cost.state_layers import state_width
 from deployc.cost.towers import LARGEST, kept_embeddings, size_is_known, tower_peak
 from deployc.types.architecture import Architecture
 from deployc.types.choices import Choices
-from deployc.types.facts import Facts
+from deployc.types.facts import SERVED_BYTES, Facts
 from deployc.types.figure import Figure
 
 SPREAD = 1.05
 """Between starts that are alike."""
-SERVED_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +50,10 @@ def moments(facts: Facts, choices: Choices, stage: int = 0) -> Iterator[Moment]:
     model, element = facts.model.architecture, SERVED_BYTES[choices.dtype.value]
     tokens = choices.max_num_batched_tokens.value
     batch = tokens * model.hidden_size * element
-    images = stage == 0 and model.towers and _profiles_images(facts)
+    images = stage == 0 and model.towers and profiles_images(facts)
     beside = kept_embeddings(model, tokens, element) if images else 0.0
     if images:
-        yield Moment("tower", tower_peak(model, tokens, element, choices.tensor_parallel_size.value) + beside)
+        yield Moment("tower", encoder_bytes(facts, choices))
     kept = _expert_workspace(model, choices) * element
     if stage == 0 and not choices.enforce_eager.value:
         yield Moment("compile", _table(model, choices) * element)
@@ -70,11 +69,19 @@ def moments(facts: Facts, choices: Choices, stage: int = 0) -> Iterator[Moment]:
 
 def _with_largest_image(facts: Facts, choices: Choices, stage: int) -> float:
     """Bytes of the encoder's moment where no file says how large an image may be, for the largest one; else 0."""
+    towers = facts.model.architecture.towers
+    if stage or not towers or size_is_known(towers[0]) or not profiles_images(facts):
+        return 0.0
+    return encoder_bytes(facts, choices, LARGEST)
+
+
+def encoder_bytes(facts: Facts, choices: Choices, largest: int = 0) -> float:
+    """Bytes of the encoder's moment, profiled or not; `largest`: tokens of an item whose size no file says."""
     model, tokens = facts.model.architecture, choices.max_num_batched_tokens.value
-    if stage or not model.towers or size_is_known(model.towers[0]) or not _profiles_images(facts):
+    if not model.towers:
         return 0.0
     element, tp = SERVED_BYTES[choices.dtype.value], choices.tensor_parallel_size.value
-    return tower_peak(model, tokens, element, tp, LARGEST) + kept_embeddings(model, tokens, element, LARGEST)
+    return tower_peak(model, tokens, element, tp, largest) + kept_embeddings(model, tokens, element, largest)
 
 
 def _is_last(choices: Choices, stage: int) -> bool:
@@ -86,14 +93,14 @@ def _first_runner(facts: Facts) -> bool:
     return facts.engine.model_runner(facts.model.architecture, quantized=quantized) == "V1"
 
 
-def _profiles_images(facts: Facts) -> bool:
+def profiles_images(facts: Facts) -> bool:
+    """Whether this version's runner for the model runs its encoder when it profiles its memory."""
     return _first_runner(facts) or facts.calibration.memory.encoder_profiled_v2
 
 
 def _table(model: Architecture, choices: Choices) -> float:
     """Elements of the embedding table: a cold compile cache is filled with its largest kernel argument held twice."""
-    padded = -(-model.vocab_size // VOCABULARY_PADDING) * VOCABULARY_PADDING
-    return padded * model.hidden_size / choices.tensor_parallel_size.value
+    return padded_vocabulary(model.vocab_size) * model.hidden_size / choices.tensor_parallel_size.value
 
 
 def layer_width(model: Architecture, choices: Choices) -> float:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from deployc.cost.activations import SERVED_BYTES, layer_width
+from deployc.cost.activations import layer_width
 from deployc.types.choices import Choices
-from deployc.types.facts import Facts
+from deployc.types.facts import SERVED_BYTES, Facts
 from deployc.types.figure import Figure, exact
 
-PADDED = 512
+LARGEST = 512
 """Tokens of the largest graph, whatever max_num_seqs: vllm/config/vllm.py, _set_cudagraph_sizes."""
+
+
+def largest_graph(choices: Choices) -> int:
+    """Tokens of the largest (piecewise) graph: vllm/config/vllm.py, max_cudagraph_capture_size."""
+    return min(2 * choices.max_num_seqs.value, LARGEST, choices.max_num_batched_tokens.value)
 
 
 def capture_sizes(max_num_seqs: int, max_num_batched_tokens: int) -> int:
@@ -16,7 +21,7 @@ def capture_sizes(max_num_seqs: int, max_num_batched_tokens: int) -> int:
 
     Full graphs go up to max_num_seqs; the piecewise ones above, up to twice that, share their pool.
     """
-    top = min(max_num_seqs, PADDED, max_num_batched_tokens)
+    top = min(max_num_seqs, LARGEST, max_num_batched_tokens)
     sizes = [size for size in (1, 2, 4) if size <= top]
     return len(sizes) + len(range(8, min(top, 255) + 1, 8)) + len(range(256, top + 1, 16))
 
@@ -28,9 +33,8 @@ def graph_parts(facts: Facts, choices: Choices, layers: int) -> tuple[float, flo
     """
     seqs, tokens = choices.max_num_seqs.value, choices.max_num_batched_tokens.value
     sizes = capture_sizes(seqs, tokens) * (2 if choices.adapter_mode.value == "serve" else 1)
-    largest = min(2 * seqs, PADDED, tokens)
     width = layer_width(facts.model.architecture, choices)
-    return float(sizes * layers), largest * width * SERVED_BYTES[choices.dtype.value]
+    return float(sizes * layers), largest_graph(choices) * width * SERVED_BYTES[choices.dtype.value]
 
 
 def cuda_graphs(facts: Facts, choices: Choices, layers: int) -> Figure:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from deployc.cost.activations import SERVED_BYTES
 from deployc.cost.weights import linears
 from deployc.types.choices import Choices
-from deployc.types.facts import Facts
+from deployc.types.facts import SERVED_BYTES, Facts
 from deployc.types.figure import Figure, exact
 
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)

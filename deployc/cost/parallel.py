@@ -11,6 +11,16 @@ VOCABULARY_PADDING = 64
 """vllm/model_executor/layers/vocab_parallel_embedding.py: DEFAULT_VOCAB_PADDING_SIZE."""
 
 
+def round_up(value: int, multiple: int) -> int:
+    """The smallest multiple that is no less."""
+    return -(-value // multiple) * multiple
+
+
+def padded_vocabulary(rows: int) -> int:
+    """Rows of an embedding or output layer as the engine holds them over all ranks."""
+    return round_up(rows, VOCABULARY_PADDING)
+
+
 def undivided(architecture: Architecture, tensor_parallel_size: int) -> list[str]:
     """The dimensions, in words, that do not divide; empty where the engine would start.
 
@@ -18,7 +28,7 @@ def undivided(architecture: Architecture, tensor_parallel_size: int) -> list[str
     round where they are replicated). The rest: `divide` of vllm/distributed/utils.py.
     """
     tp, kv = tensor_parallel_size, architecture.kv_heads
-    vocabulary = -(-architecture.vocab_size // VOCABULARY_PADDING) * VOCABULARY_PADDING
+    vocabulary = padded_vocabulary(architecture.vocab_size)
     inner = architecture.moe_intermediate_size if architecture.experts else architecture.intermediate_size
     found = []
     if architecture.heads % tp:

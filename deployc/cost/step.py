@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from deployc.cost.cuda_graphs import largest_graph
 from deployc.cost.kv_cache import layout
 from deployc.cost.weights import is_embedding, streamed_bytes
 from deployc.types.choices import Choices
@@ -102,11 +103,6 @@ def step(facts: Facts, choices: Choices, side: Side = "value") -> Step:
         captured=0 if choices.enforce_eager.value else largest_graph(choices),
         batch=choices.max_num_batched_tokens.value,
     )
-
-
-def largest_graph(choices: Choices) -> int:
-    """Tokens of the largest (piecewise) graph: vllm/config/vllm.py, max_cudagraph_capture_size."""
-    return min(2 * choices.max_num_seqs.value, 512, choices.max_num_batched_tokens.value)
 
 
 def _active_parameters(facts: Facts) -> float:

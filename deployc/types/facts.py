@@ -19,6 +19,9 @@ DTYPE_BYTES: Mapping[str, float] = {
 }  # fmt: skip
 """Bytes an element by safetensors dtype name (safetensors' `Dtype` enum)."""
 
+SERVED_BYTES: Mapping[str, int] = {"bfloat16": 2, "float16": 2, "float32": 4}
+"""Bytes an element by the name of a dtype that the engine serves in."""
+
 
 @dataclass(frozen=True, slots=True)
 class TensorGroup:

@@ -7,10 +7,10 @@ from typing import Any
 
 from deployc.types.architecture import LayerCache, State
 from deployc.types.choices import Choices
-from deployc.types.facts import Facts
+from deployc.types.facts import SERVED_BYTES, Facts
 
 ELEMENT_BYTES: Mapping[str, float] = {
-    "float32": 4, "bfloat16": 2, "float16": 2, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1, "fp8_inc": 1, "fp8_ds_mla": 1,
+    **SERVED_BYTES, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1, "fp8_inc": 1, "fp8_ds_mla": 1,
     "fp8_per_token_head": 1, "int8_per_token_head": 1, "nvfp4": 0.5625, "uint8": 1,
 }  # fmt: skip
 """By dtype name; nvfp4: half a byte, and a scale of one for 16 (vllm/utils/torch_utils.py, nvfp4_kv_cache_full_dim)."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from deployc.cost.kv_cache.block_size import block_tokens, checkpoint, keeps_every_state
 from deployc.cost.kv_cache.element import heads_on_rank, state_bytes, token_bytes
 from deployc.cost.kv_cache.groups import Kinds
 from deployc.cost.kv_cache.spec import CacheSpec
+from deployc.cost.parallel import stage_layers
 from deployc.types.architecture import LayerCache
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts
@@ -38,16 +41,9 @@ def in_flight(facts: Facts, choices: Choices) -> int:
 
 
 def stages(facts: Facts, choices: Choices) -> tuple[range, ...]:
-    """Layers of each pipeline stage; what is left over goes to the last but one, and before it.
-
-    vllm/distributed/utils.py, get_pp_indices.
-    """
-    count, layers = choices.pipeline_parallel_size.value, facts.model.architecture.layers
-    sizes = [layers // count] * count
-    for place in range(2, layers % count + 2):
-        sizes[-place] += 1
-    ends = [sum(sizes[: place + 1]) for place in range(count)]
-    return tuple(range(end - size, end) for size, end in zip(sizes, ends, strict=True))
+    """The numbers of the layers of each pipeline stage."""
+    sizes = stage_layers(facts.model.architecture.layers, choices.pipeline_parallel_size.value)
+    return tuple(range(end - size, end) for size, end in zip(sizes, accumulate(sizes), strict=True))
 
 
 def _attention(cache: LayerCache, facts: Facts, choices: Choices, tokens: int) -> CacheSpec:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from deployc.cost.parallel import stages
 from deployc.cost.weights.formats import is_named, is_quantized
-from deployc.cost.weights.held import SERVED_BYTES, Held, held
+from deployc.cost.weights.held import Held, held
 from deployc.cost.weights.linears import linears
 from deployc.cost.weights.loading import Part, loading_gap
 from deployc.cost.weights.names import EMBEDDINGS, read
@@ -16,7 +16,7 @@ from deployc.types.choices import Choices
 from deployc.types.facts import Facts, TensorGroup
 
 __all__ = [
-    "SERVED_BYTES", "Held", "Part", "draft_bytes", "held", "is_embedding", "is_named", "is_quantized", "linears",
+    "Held", "Part", "draft_bytes", "held", "is_embedding", "is_named", "is_quantized", "linears",
     "loaded_bytes", "loading_gap", "shard", "stage_bytes", "streamed_bytes", "weight_bytes",
 ]  # fmt: skip
 

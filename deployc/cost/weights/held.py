@@ -23,16 +23,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from deployc.cost.parallel import round_up
 from deployc.cost.weights.formats import made, scheme
 from deployc.cost.weights.names import Name, read
 from deployc.cost.weights.shard import Ranks, shape_on_rank
 from deployc.types.architecture import Architecture
 from deployc.types.choices import Choices
-from deployc.types.facts import DTYPE_BYTES, Facts, TensorGroup
+from deployc.types.facts import DTYPE_BYTES, SERVED_BYTES, Facts, TensorGroup
 from deployc.types.scheme import packed_bits
 
 FLOATS = ("F64", "F32", "F16", "BF16")
-SERVED_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 IN_FLOAT32 = ("A_log", "e_score_correction_bias", "absmax", "weight.absmax", "SCB", "quant_map", "weight.quant_map")
 DROPPED = ("nested_absmax", "nested_quant_map", "weight.nested_absmax", "weight.nested_quant_map", "weight_format")
 ZEROS = ("qzeros", "weight_zero_point")
@@ -166,7 +166,7 @@ def _bytes(group: TensorGroup, name: Name, shape: tuple[int, ...], engine: Engin
         return _mxfp4(group, name, engine)
     if parameter in ("weight_scale", "weight_scale_inv") and len(shape) <= 2:
         if group.dtype == "F8_E4M3":
-            return math.prod((_up(shape[0], 128), _up(shape[1], 4)))
+            return math.prod((round_up(shape[0], 128), round_up(shape[1], 4)))
         wide = group.dtype in FLOATS and name.of not in engine.packed
         return elements * (4 if wide else SERVED_BYTES[engine.dtype] if group.dtype in FLOATS else 1)
     if parameter.endswith("scale") or parameter == "weight_scale_2":
@@ -195,14 +195,11 @@ def _mxfp4(group: TensorGroup, name: Name, engine: Engine) -> int:
     count = -(-group.shape[0] // ranks.experts) if whole else group.shape[0]
     part = (arch.moe_intermediate_size or arch.intermediate_size) // (1 if whole else ranks.experts)
     if engine.machete:
-        part = _up(part, 64)
+        part = round_up(part, 64)
         outputs, inputs = (2 * part, arch.hidden_size) if up else (arch.hidden_size, part)
-        scales = (outputs * inputs // 32 if engine.scales_stay else 0) + _up(outputs, 256) * _up(inputs // 32, 2)
-        return count * (outputs * inputs // 2 if name.parameter == "blocks" else scales)
+        scales = round_up(outputs, 256) * round_up(inputs // 32, 2)
+        loaded = outputs * inputs // 32 if engine.scales_stay else 0
+        return count * (outputs * inputs // 2 if name.parameter == "blocks" else scales + loaded)
     newer = engine.capability is not None and engine.capability > MACHETE
-    elements = count * (2 if up else 1) * _up(part, 256 if newer else 128) * _up(arch.hidden_size, 256)
+    elements = count * (2 if up else 1) * round_up(part, 256 if newer else 128) * round_up(arch.hidden_size, 256)
     return elements // (2 if name.parameter == "blocks" else 32)
-
-
-def _up(value: int, multiple: int) -> int:
-    return -(-value // multiple) * multiple

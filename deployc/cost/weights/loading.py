@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deployc.cost.parallel import stage_layers, stages
+from deployc.cost.parallel import round_up, stage_layers, stages
 from deployc.cost.weights.held import held
 from deployc.cost.weights.rotary import rotary_tables
 from deployc.types.choices import Choices
@@ -77,10 +77,10 @@ def allocated(size: int, unsplit: int = 0) -> int:
     of it stays with the block where it is no more than 1 MiB, or where the engine forbids to split blocks of that size
     while it loads (`unsplit`, bytes; 0 = it does not).
     """
-    block = -(-size // BLOCK) * BLOCK
+    block = round_up(size, BLOCK)
     if size < LARGE:
         return block
-    segment = -(-size // SEGMENT) * SEGMENT
+    segment = round_up(size, SEGMENT)
     whole = segment - block <= SMALL or (0 < unsplit <= size)
     return segment if whole else block
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from deployc.types.groups import numbers
+from deployc.types.scheme import BESIDE
+
 Role = Literal["vocabulary", "column", "row", "keys", "joined", "groups", "heads", "replicated"]
 """How tensor parallelism treats a module. keys: k and v, by KV heads. joined: q, k and v in one matrix. groups: the
 inputs of a Mamba 2 layer, of which B and C go by groups. heads: one value a head. replicated: also whatever has no
@@ -37,12 +40,8 @@ FUSED = {
     "in_proj_z": "in_proj_qkvz", "in_proj_b": "in_proj_ba", "in_proj_a": "in_proj_ba",
 }  # fmt: skip
 """Modules that the engine holds as one matrix: `packed_modules_mapping` of its models."""
-PARAMETERS = frozenset(
-    {"weight", "bias", "qweight", "qzeros", "scales", "g_idx", "weight_packed", "weight_scale", "weight_shape",
-     "weight_zero_point", "weight_g_idx", "weight_scale_inv", "weight_scale_2", "weight_global_scale",
-     "input_global_scale", "input_scale", "k_scale", "v_scale", "SCB", "absmax", "quant_map", "nested_absmax",
-     "nested_quant_map", "e_score_correction_bias", "weight_format"}
-)  # fmt: skip
+PARAMETERS = BESIDE | {"weight", "bias", "qweight", "weight_packed", "e_score_correction_bias"}
+"""What the last part of a name may be; else it is a bare parameter's own name."""
 _JOINTS = ("_blocks", "_scales", "_bias")
 """Parameters of stacked experts, joined to the module's name by an underscore: gate_up_proj_blocks."""
 _NUMBERS = re.compile(r"\{[0-9,-]*\}|(?<=\.)[0-9]+(?=\.)")
@@ -97,8 +96,8 @@ def read(pattern: str) -> Name:
         module=named,
         parameter=parameter,
         role=_role(named, parts[: end - 1], tower),
-        layers=numbers(layer[1]) if layer else (),
-        experts=len(numbers(expert[1])) if numbered and expert else 0,
+        layers=tuple(numbers(layer[1].strip("{}"))) if layer else (),
+        experts=len(numbers(expert[1].strip("{}"))) if numbered and expert else 0,
         routed=bool(expert) or (module in STACKED and "block_sparse_moe" in parts),
         tower=tower,
         held_as=held,
@@ -127,13 +126,3 @@ def _role(module: str, around: list[str], tower: bool) -> Role:
     if module in ("in_proj", "conv1d") and around[-1:] and around[-1] in ("mamba", "mixer"):
         return "groups"
     return "column" if module in COLUMN else "row" if module in ROW else "replicated"
-
-
-@lru_cache(maxsize=1024)
-def numbers(text: str) -> tuple[int, ...]:
-    """ "{0-3,5}" and "7" as the numbers they stand for."""
-    found: list[int] = []
-    for run in text.strip("{}").split(","):
-        first, _, last = run.partition("-")
-        found.extend(range(int(first), int(last or first) + 1))
-    return tuple(found)

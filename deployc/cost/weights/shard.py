@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deployc.cost.parallel import VOCABULARY_PADDING
+from deployc.cost.parallel import padded_vocabulary
 from deployc.cost.weights.names import COLUMN, Name, read
 from deployc.types.architecture import Architecture
 from deployc.types.choices import Choices
@@ -86,7 +86,7 @@ def _axis(shape: tuple[int, ...], name: Name) -> int | None:
 
 def _part(size: int, name: Name, architecture: Architecture, config: Mapping[str, Any], ways: int) -> int:
     if name.role == "vocabulary":
-        return -(-_ceil_to(size, VOCABULARY_PADDING) // ways)
+        return -(-padded_vocabulary(size) // ways)
     if name.role == "keys":
         heads = _kv_heads(size, architecture)
         return math.ceil(size * max(1, -(-heads // ways)) / heads)
@@ -132,7 +132,3 @@ def _expert(shape: tuple[int, ...], name: Name, ranks: Ranks) -> tuple[int, ...]
         return shape
     axis += lead
     return (*shape[:axis], -(-shape[axis] // ranks.experts), *shape[axis + 1 :])
-
-
-def _ceil_to(value: int, multiple: int) -> int:
-    return -(-value // multiple) * multiple
