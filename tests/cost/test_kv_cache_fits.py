@@ -41,6 +41,10 @@ def test_what_the_check_at_start_demands(version: str, blocks: int) -> None:
 def test_up_to_0_16_the_check_took_the_layers_of_all_stages() -> None:
     pages = [laid_out("llama-3-8b", version, pp=2).needed(8192) for version in ("0.16.0", "0.17.1")]
     assert pages == [512 * 32 * 65_536, 512 * 16 * 65_536]
+    # room for 1,024 blocks of one stage, 512 of both: the longest is what starts, not what the stage would hold
+    room = 1024 * 16 * 65_536
+    longest = [laid_out("llama-3-8b", version, pp=2).longest(room) for version in ("0.16.0", "0.17.1")]
+    assert longest == [512 * 16, 1023 * 16]
 
 
 def test_the_longest_that_fits_is_whole_blocks_beside_the_null_block() -> None:

@@ -63,11 +63,11 @@ def test_more_cards_never_take_more_on_each(caches: Caches, version: str, tp: in
 
 
 @FREE
-@given(kept(), VERSIONS, LENGTHS, ROOM, st.integers(1, 9))
+@given(kept(), VERSIONS, LENGTHS, ROOM, st.integers(1, 9), st.sampled_from((1, 2, 4)))
 def test_what_is_the_longest_is_not_refused(
-    caches: Caches, version: str, length: int, room: float, requests: int
+    caches: Caches, version: str, length: int, room: float, requests: int, stages: int
 ) -> None:
-    pages = laid_out(caches, version, max_model_len=length)
+    pages = laid_out(caches, version, max_model_len=length, pp=stages)
     longest = pages.longest(room, requests)
     if longest:
         assert pages.needed(longest, requests) <= room

@@ -98,12 +98,17 @@ class Layout:
         else:
             each = self.request_blocks(length)
         null = 1 if self.kv.null_block_checked or requests > 1 else 0
-        return (each * requests + null) * self.checked_bytes
+        return (each * requests + null) * (self.checked_bytes if requests == 1 else self.block_bytes)
 
     def longest(self, available: float, requests: int = 1) -> int:
-        """The largest max_model_len of which `requests` can run at once, beside the null block."""
+        """The largest max_model_len of which `requests` can run at once, beside the null block, and that starts.
+
+        The check at start may count more than requests hold: up to 0.16 the pages of all pipeline stages.
+        """
         free = self.blocks(available) - 1
-        return self._most(lambda length: self.request_blocks(length) * requests <= free)
+        return self._most(
+            lambda length: self.request_blocks(length) * requests <= free and self.needed(length) <= available
+        )
 
     def estimated(self, available: float) -> int:
         """What the engine names as "the estimated maximum model length" where max_model_len does not fit."""
