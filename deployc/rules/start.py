@@ -11,6 +11,7 @@ from deployc.cost.kv_cache import layout
 from deployc.cost.memory import counts_graphs, memory
 from deployc.cost.other_cards import starts
 from deployc.cost.towers import LARGEST
+from deployc.cost.written import written_flag
 from deployc.diagnostics import Diagnostic, error, note, warning
 from deployc.rules.case import Case
 from deployc.rules.remedies import eager, fewer_sequences, given, highest_share, with_value
@@ -75,7 +76,7 @@ def graphs_outside_the_budget(case: Case) -> Iterator[Diagnostic]:
 def images_outside_the_profile(case: Case) -> Iterator[Diagnostic]:
     """Where the version does not run the encoder when it profiles, the first image meets what the rest leaves."""
     facts, choices, bill = case.facts, case.choices, case.prediction.memory
-    told = any(case.at(flag, "") for flag in ("limit-mm-per-prompt", "language-model-only"))
+    told = any(written_flag(case.deploy, facts, name) for name in ("limit-mm-per-prompt", "language-model-only"))
     if case.on_cpu or told or not facts.model.architecture.towers or profiles_images(facts):
         return
     least, most = encoder_bytes(facts, choices), max(encoder_bytes(facts, choices, end) for end in (0, LARGEST))

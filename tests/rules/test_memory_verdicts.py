@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 from configured import GIB, QWEN_7B, card, case_of, facts_of
 
+from deployc.data import profiles
 from deployc.diagnostics import Diagnostic
+from deployc.facts.engine import load
 from deployc.rules import memory, start
 from deployc.rules.case import Case
-from deployc.types.architecture import LayerCache, State
+from deployc.types.architecture import LayerCache, State, Tower
 from deployc.types.choices import Choice
 from deployc.types.facts import Facts
 from deployc.types.figure import Factor, Figure, exact
@@ -241,6 +243,25 @@ def test_a_budget_that_leaves_room_for_the_graphs_passes() -> None:
     less = engine.replace("256", fewer) % 0.95
     assert said(start.graphs_outside_the_budget(case_of(facts, engine=less))) == {}
     assert "one stream falls from" in found.fix
+
+
+@pytest.mark.parametrize(("version", "expected"), [("0.26.0", "warning"), ("0.27.1", None), ("0.19.0", None)])
+def test_images_that_the_second_runner_did_not_profile(version: str, expected: str | None) -> None:
+    # 32 images of 4,096 patches x (2 x 4,304 + 4 x 1,152) x 2 B = 3.2 GiB at 8,192 tokens; a card of 24 GiB at 0.92
+    # leaves 1.9 GiB less the context, and the peak of 1.0 GiB: 2.4 at most. The first runner profiles them
+    facts = facts_with(cards=(card("odd", 24 * GIB),), version=version)
+    tower = Tower("vision", 27, 1152, 4304, 16, patch_size=14, image_size=896, tokens=256)
+    architecture = replace(facts.model.architecture, towers=(tower,))
+    engine = load(profiles() / "engines" / f"vllm-{version}.json")
+    facts = replace(facts, engine=engine, model=replace(facts.model, architecture=architecture))
+    written = "{version: %s, gpu_memory_utilization: %s, args: {max-num-batched-tokens: 8192}}"
+    found = list(start.images_outside_the_profile(case_of(facts, engine=written % (version, 0.92))))
+    assert said(iter(found)).get("DC304") == expected
+    if found:
+        share = found[0].fix.split("at most ")[1].split()[0]
+        assert said(start.images_outside_the_profile(case_of(facts, engine=written % (version, share)))) == {}
+        told = written.replace("8192", "8192, limit-mm-per-prompt: '{\"image\": 0}'") % (version, 0.92)
+        assert said(start.images_outside_the_profile(case_of(facts, engine=told))) == {}
 
 
 def test_choices_of_the_test_are_what_they_seem() -> None:
