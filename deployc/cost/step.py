@@ -10,7 +10,7 @@ from typing import Literal
 
 from deployc.cost.cuda_graphs import largest_graph
 from deployc.cost.kv_cache import layout
-from deployc.cost.weights import is_embedding, streamed_bytes
+from deployc.cost.weights import is_embedding, loaded, streamed_bytes
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts
 from deployc.types.figure import Factor
@@ -108,7 +108,7 @@ def step(facts: Facts, choices: Choices, side: Side = "value") -> Step:
 def _active_parameters(facts: Facts) -> float:
     """Parameters that one token meets: all matrices but the embedding lookup; of experts those it is sent to."""
     model, total = facts.model.architecture, 0.0
-    for tensor in facts.model.tensors:
+    for tensor in loaded(facts):
         if is_embedding(tensor) and not model.tie_word_embeddings:
             continue
         routed = model.experts and ".experts." in tensor.pattern
@@ -127,8 +127,8 @@ def _routed_share(facts: Facts) -> float:
     """Share of the parameters that lies in routed experts."""
     if not facts.model.architecture.experts:
         return 0.0
-    routed = sum(facts.model.weights_in(t) for t in facts.model.tensors if ".experts." in t.pattern)
-    return routed / facts.model.parameters
+    weights = [(facts.model.weights_in(tensor), ".experts." in tensor.pattern) for tensor in loaded(facts)]
+    return sum(count for count, routed in weights if routed) / sum(count for count, _ in weights)
 
 
 def _bandwidth(facts: Facts, side: Side) -> float:

@@ -12,7 +12,7 @@ from deployc.facts.shapes import derivable, shapes, strict
 from deployc.types.architecture import Architecture
 from deployc.types.facts import TensorGroup
 from deployc.types.groups import Tensor, compress, expand
-from deployc.types.prediction_layers import parted
+from deployc.types.prediction_layers import split_prediction
 
 _NEAR = 0.02  # of all elements: what releases of one family differ by (unused heads, keys that no layer reads)
 _OUTPUT = ("lm_head.weight", "embed_out.weight")
@@ -31,9 +31,9 @@ def check_promise(
     """
     if not derivable(config):
         return []
-    own, _ = parted(compress(tensors), arch.layers)
+    own, _ = split_prediction(compress(tensors), arch.layers)
     have = {name: group.shape for group in own for name in expand(group) if not _known_extra(name, arch)}
-    promised, _ = parted(shapes(config, arch), arch.layers)
+    promised, _ = split_prediction(shapes(config, arch), arch.layers)
     if strict(config):
         _same(promised, have, arch, where)
         return []

@@ -19,7 +19,7 @@ _NAMED = re.compile(r"(.*\.)?mtp[._]")
 _NUMBERED = re.compile(r"((?:model\.|language_model\.)*layers\.)(\d+|\{[0-9,-]+\})(\..*)")
 
 
-def parted(tensors: Iterable[TensorGroup], layers: int) -> tuple[list[TensorGroup], list[TensorGroup]]:
+def split_prediction(tensors: Iterable[TensorGroup], layers: int) -> tuple[list[TensorGroup], list[TensorGroup]]:
     """The model's own tensors and those of prediction layers; `layers` is how many layers the model has.
 
     A group that runs over both, "model.layers.{0-61}.…" of 61 layers, is divided.

@@ -106,6 +106,15 @@ def test_layers_for_further_tokens_are_left_out() -> None:
         "mtp.layers.0.mlp.gate.weight": ("BF16", (128, 2048)), "model.layers.48.eh_proj.weight": ("BF16", (64, 64)),
     }  # fmt: skip
     assert held_bytes({**kept, **ahead}, config=QWEN3_30B) == held_bytes(kept, config=QWEN3_30B) == 2 * 128 * 2048
+    # one group over the 48 layers of the model and the one that predicts further
+    both = {"model.layers.{0-48}.mlp.gate.weight": ("BF16", (128, 2048))}
+    assert held_bytes(both, config=QWEN3_30B) == 48 * 2 * 128 * 2048
+
+
+def test_what_of_a_tower_the_engine_does_not_read_is_left_out() -> None:
+    kept = {"vision_tower.vision_model.encoder.layers.0.mlp.fc1.weight": ("BF16", (64, 32))}
+    pooling = {"vision_tower.vision_model.head.mlp.fc1.weight": ("BF16", (64, 32))}
+    assert held_bytes({**kept, **pooling}) == held_bytes(kept) == 2 * 64 * 32
 
 
 def test_encoders_are_split_but_for_their_convolution() -> None:

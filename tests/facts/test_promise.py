@@ -18,7 +18,7 @@ from deployc.facts.model import model_facts
 from deployc.facts.shapes import derivable, shapes, strict
 from deployc.types.facts import ModelFacts, TensorGroup
 from deployc.types.groups import Tensor
-from deployc.types.prediction_layers import parted
+from deployc.types.prediction_layers import split_prediction
 
 
 def read(path: Path, config: dict[str, Any], tensors: list[Tensor] | None) -> tuple[ModelFacts, list[Diagnostic]]:
@@ -86,7 +86,7 @@ def test_a_save_without_the_layers_that_predict_is_no_fault(tmp_path: Path) -> N
 @pytest.mark.parametrize("said", [0, None])
 def test_a_model_need_not_predict_further(said: int | None) -> None:
     config = TINY["deepseek_v3"] | {"num_nextn_predict_layers": said}
-    assert parted(shapes(config, architecture(config)), 4)[1] == []
+    assert split_prediction(shapes(config, architecture(config)), 4)[1] == []
 
 
 def test_a_family_without_derivable_tensors_needs_its_weights(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def group(pattern: str, count: int = 1) -> TensorGroup:
 
 
 def test_a_group_that_runs_over_both_is_divided() -> None:
-    own, ahead = parted([group("model.layers.{0-61}.mlp.experts.{0-7}.up_proj.weight", 62 * 8)], 61)
+    own, ahead = split_prediction([group("model.layers.{0-61}.mlp.experts.{0-7}.up_proj.weight", 62 * 8)], 61)
     assert own == [group("model.layers.{0-60}.mlp.experts.{0-7}.up_proj.weight", 61 * 8)]
     assert ahead == [group("model.layers.61.mlp.experts.{0-7}.up_proj.weight", 8)]
 
@@ -139,7 +139,7 @@ def test_a_group_that_runs_over_both_is_divided() -> None:
     ],
 )
 def test_names_of_layers_that_predict(name: str) -> None:
-    assert parted([group(name, 2)], 4) == ([], [group(name, 2)])
+    assert split_prediction([group(name, 2)], 4) == ([], [group(name, 2)])
 
 
 @pytest.mark.parametrize(
@@ -153,4 +153,4 @@ def test_names_of_layers_that_predict(name: str) -> None:
     ],
 )
 def test_towers_have_layers_of_their_own(name: str) -> None:
-    assert parted([group(name, 3)], 4) == ([group(name, 3)], [])
+    assert split_prediction([group(name, 3)], 4) == ([group(name, 3)], [])

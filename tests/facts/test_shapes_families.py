@@ -22,7 +22,7 @@ from deployc.facts.faults import Fault
 from deployc.facts.shapes import FAMILIES, derivable, shapes
 from deployc.facts.shapes.multimodal import WRAPPERS
 from deployc.types.groups import expand
-from deployc.types.prediction_layers import parted
+from deployc.types.prediction_layers import split_prediction
 
 CLASSES = {"PhiMoEForCausalLM": "PhimoeForCausalLM"}  # named otherwise in released files than in transformers
 NOT_IN_TRANSFORMERS = {
@@ -68,7 +68,7 @@ def stacked(tensors: Shapes) -> dict[str, int]:
 def test_shapes_are_those_of_the_module(name: str) -> None:
     config = TINY[name]
     arch = architecture(config)
-    own, _ = parted(shapes(config, arch), arch.layers)
+    own, _ = split_prediction(shapes(config, arch), arch.layers)
     derived = {released(tensor): group.shape for group in own for tensor in expand(group)}
     want = module_shapes(config)
     if arch.tie_word_embeddings:

@@ -12,7 +12,7 @@ import pytest
 
 from deployc.facts.architecture import FAMILIES, WHOLES, architecture
 from deployc.facts.shapes import shapes
-from deployc.types.prediction_layers import parted
+from deployc.types.prediction_layers import split_prediction
 
 Config = dict[str, Any]
 TIED = {"tie_word_embeddings": True}
@@ -198,7 +198,7 @@ def test_deepseek_v3_with_and_without_the_layer_that_predicts() -> None:
     """
     config = language("deepseek_v3", 7168, 18432, 61, 128, 128, 129280, num_nextn_predict_layers=1,
                       **routed(256, 8, 2048, 1, 3), **MLA)  # fmt: skip
-    own, ahead = parted(shapes(config, architecture(config)), 61)
+    own, ahead = split_prediction(shapes(config, architecture(config)), 61)
     assert sum(group.elements for group in own) == 671_026_419_200
     hidden = 7168
     mla = hidden * 1536 + 1536 + 128 * 192 * 1536 + hidden * 576 + 512 + 128 * 256 * 512 + 128 * 128 * hidden

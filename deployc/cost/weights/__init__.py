@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from deployc.cost.parallel import stages
 from deployc.cost.weights.formats import is_named, is_quantized
-from deployc.cost.weights.held import Held, held
+from deployc.cost.weights.held import Held, held, loaded
 from deployc.cost.weights.linears import linears
 from deployc.cost.weights.loading import Part, loading_gap
 from deployc.cost.weights.names import EMBEDDINGS, read
@@ -17,7 +17,7 @@ from deployc.types.facts import Facts, TensorGroup
 
 __all__ = [
     "Held", "Part", "draft_bytes", "held", "is_embedding", "is_named", "is_quantized", "linears",
-    "loaded_bytes", "loading_gap", "shard", "stage_bytes", "streamed_bytes", "weight_bytes",
+    "loaded", "loaded_bytes", "loading_gap", "shard", "stage_bytes", "streamed_bytes", "weight_bytes",
 ]  # fmt: skip
 
 

@@ -30,7 +30,9 @@ from deployc.cost.weights.shard import Ranks, shape_on_rank
 from deployc.types.architecture import Architecture
 from deployc.types.choices import Choices
 from deployc.types.facts import DTYPE_BYTES, SERVED_BYTES, Facts, TensorGroup
+from deployc.types.prediction_layers import split_prediction
 from deployc.types.scheme import packed_bits
+from deployc.types.tower_layers import without_unread
 
 FLOATS = ("F64", "F32", "F16", "BF16")
 IN_FLOAT32 = ("A_log", "e_score_correction_bias", "absmax", "weight.absmax", "SCB", "quant_map", "weight.quant_map")
@@ -76,7 +78,7 @@ class Engine:
 
 def held(facts: Facts, choices: Choices) -> tuple[Held, ...]:
     """Every parameter, those that the engine joins as one."""
-    groups = [part for group in _loaded(facts) for part in made(group, choices)]
+    groups = [part for group in loaded(facts) for part in made(group, choices)]
     engine = _engine(facts, choices, groups)
     joined: dict[tuple[str, tuple[int, ...]], Held] = {}
     for group in groups:
@@ -91,17 +93,17 @@ def held(facts: Facts, choices: Choices) -> tuple[Held, ...]:
     return tuple(joined.values())
 
 
-def _loaded(facts: Facts) -> Iterator[TensorGroup]:
-    """What the engine keeps of the checkpoint: a tied lm_head is the embedding, rotary tables are computed anew, and
-    layers that predict further tokens are loaded for speculative decoding only."""
+def loaded(facts: Facts) -> Iterator[TensorGroup]:
+    """What the engine keeps of the checkpoint: a tied lm_head is the embedding, rotary tables are computed anew, layers
+    that predict further tokens are loaded for speculative decoding only, and those of a tower where they are read."""
     arch = facts.model.architecture
-    for group in facts.model.tensors:
+    own, _ = split_prediction(facts.model.tensors, arch.layers)
+    for group in without_unread(own, facts.model.read_config):
         name = read(group.pattern)
         parts = group.pattern.split(".")
         tied = name.module == "lm_head" and arch.tie_word_embeddings
-        beyond = bool(name.layers) and name.layers[0] >= arch.layers
         state = name.parameter in DROPPED or "quant_state" in parts
-        if not (tied or beyond or state or "rotary_emb" in parts or "mtp" in parts):
+        if not (tied or state or "rotary_emb" in parts):
             yield group
 
 

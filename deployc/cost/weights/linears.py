@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from deployc.cost.weights.held import loaded
 from deployc.cost.weights.names import Name, read
 from deployc.cost.weights.shard import Ranks, shape_on_rank
 from deployc.types.architecture import Architecture
@@ -19,7 +20,7 @@ Linear = tuple[int, int, int]
 def linears(facts: Facts, choices: Choices) -> Iterator[Linear]:
     """Column- and row-parallel layers of the decoder on one rank, experts among them; not routers, tables, encoders."""
     model, ranks = facts.model, Ranks.of(facts, choices)
-    for group in model.tensors:
+    for group in loaded(facts):
         name = read(group.pattern)
         if name.tower or not name.layers or name.role in ("replicated", "vocabulary", "heads"):
             continue
