@@ -11,15 +11,16 @@ from typing import Literal
 from deployc.cost.activations import moments
 from deployc.cost.capability import reads_fp8_kv
 from deployc.cost.context import positions
+from deployc.cost.cuda_graphs import capture_sizes
 from deployc.cost.kv_cache import Layout, layout
 from deployc.cost.load import Request
-from deployc.cost.memory import memory
+from deployc.cost.memory import counts_graphs, memory
 from deployc.cost.other_cards import smallest_card
 from deployc.cost.prediction import kv_room, mean_request
 from deployc.cost.weights import loading_gap, weight_bytes
 from deployc.spec.deploy import Deploy
 from deployc.types.choices import Choice, Choices
-from deployc.types.explanation import Explanation, Share
+from deployc.types.explanation import Explanation, Graphs, Share
 from deployc.types.facts import Facts
 from deployc.types.figure import Figure, exact
 from deployc.types.prediction import Memory, Prediction
@@ -54,6 +55,7 @@ def explain(deploy: Deploy, facts: Facts, choices: Choices, prediction: Predicti
         weights=_weights(facts, choices),
         activations=peaks,
         activations_kept=max(0.0, bill.activations.value - peaks[0].bytes) if peaks else 0.0,
+        graphs=_graphs(facts, choices) if bill.cuda_graphs.value else None,
     )
 
 
@@ -122,6 +124,12 @@ def _of(left: Figure, count: Callable[[float], float], unit: str) -> Figure:
 def _weights(facts: Facts, choices: Choices) -> tuple[Share, ...]:
     added = (Share(part.name, part.bytes) for part in loading_gap(facts, choices))
     return (Share("parameters", weight_bytes(facts, choices)), *sorted(added, key=lambda share: -share.bytes))
+
+
+def _graphs(facts: Facts, choices: Choices) -> Graphs:
+    sizes = capture_sizes(choices.max_num_seqs.value, choices.max_num_batched_tokens.value)
+    twice = choices.adapter_mode.value == "serve"
+    return Graphs(sizes * (1 + twice), twice, counts_graphs(facts))
 
 
 def _activations(facts: Facts, choices: Choices) -> tuple[Share, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 from deployc.types.explanation import Explanation, Share
@@ -68,6 +68,7 @@ def explanation(of: Explanation) -> dict[str, Any]:
         "weights": [_share(share) for share in of.weights],
         "activations": [_share(share) for share in of.activations],
         "activations_kept": round(of.activations_kept),
+        "graphs": asdict(of.graphs) if of.graphs else None,
     }
 
 

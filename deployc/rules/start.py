@@ -151,6 +151,11 @@ def _smaller_graphs(case: Case, left: Figure) -> Iterator[str]:
     bill = case.prediction.memory
     short = bill.cuda_graphs.high - left.low
     yield _lower(case, math.floor((bill.budget.value - short) / bill.total.value * 100) / 100)
+    if case.choices.adapter_mode.value == "serve" and len(case.deploy.adapters) == 1:
+        merged = with_value(case.choices, adapter_mode="merge")
+        graphs = memory(case.facts, merged)[0].cuda_graphs
+        if graphs.high <= left.low:
+            yield f"set mode: merge (graphs of at most {units.show_bytes(graphs.high)}, one for each size and not two)"
     for choices in fewer_sequences(case):
         graphs = memory(case.facts, choices)[0].cuda_graphs
         if graphs.high <= left.low:

@@ -17,6 +17,15 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
+class Graphs:
+    """Full CUDA graphs of one engine."""
+
+    captured: int
+    with_adapters: bool  # each batch size twice: with adapters, and without
+    in_budget: bool  # whether the engine takes its own estimate of them from the budget, or leaves them outside
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Of one engine; bytes are those of the fullest card, lengths in tokens."""
 
@@ -36,3 +45,4 @@ class Explanation:
     weights: tuple[Share, ...]  # parameters, then what loading adds to them
     activations: tuple[Share, ...]  # moments of the profiling run, the peak first; none on the CPU
     activations_kept: float  # B that are there at every moment beside it
+    graphs: Graphs | None  # None = none are captured

@@ -22,6 +22,8 @@ ENDLESS = 2**30
 """Tokens above which a length is no limit."""
 NAMES, NARROW = 18, 60
 """Columns of the names on the left; of a line below which they have none of their own."""
+MANY = 2**29
+"""Bytes from which CUDA graphs are worth a line."""
 SHOWN = 2**20
 """Bytes below which a part is not worth a word."""
 
@@ -35,6 +37,7 @@ def lines(document: Mapping[str, Any], color: bool, columns: int) -> list[str]:
         return []
     heading = "NEEDED of one card" if _on_gpu(document) else "NEEDED"
     rows = [_needed(document, answers), *_most(document, answers), *_card(document, answers), *_parts(answers)]
+    rows += _graphs(document, answers)
     return [paint(heading, "strong", color), *(line for row in rows for line in _row(row, columns))]
 
 
@@ -112,6 +115,20 @@ def _parts(answers: Mapping[str, Any]) -> Iterator[Row]:
         kept = answers["activations_kept"]
         beside = f" and {show_bytes(kept)} at all times" if kept >= SHOWN else ""
         yield "activation peak", "; ".join(filter(None, [peak + beside, ", ".join(others)]))
+
+
+def _graphs(document: Mapping[str, Any], answers: Mapping[str, Any]) -> Iterator[Row]:
+    """Where they take much, or twice as much as people know."""
+    graphs, size = answers["graphs"], document["prediction"]["memory"]["cuda_graphs"]["value"]
+    if graphs is None or (size < MANY and not graphs["with_adapters"]):
+        return
+    twice = ", every batch size with and without adapters" if graphs["with_adapters"] else ""
+    where = (
+        "the engine takes its own estimate of them, which may be higher, from the budget"
+        if graphs["in_budget"]
+        else "outside the budget"
+    )
+    yield "CUDA graphs", f"{show_bytes(size)}: {graphs['captured']} are captured{twice}; {where}"
 
 
 def _size(share: Mapping[str, Any], words_: str) -> str:

@@ -16,7 +16,7 @@ from deployc.cost.explain import explain
 from deployc.diagnostics import Diagnostic
 from deployc.facts.gpu_profile import cards as known_cards
 from deployc.rules import judge
-from deployc.types.facts import Facts
+from deployc.types.facts import AdapterFacts, Facts
 from deployc.types.figure import Factor
 
 CONTEXT = Factor(0.5 * GIB, 0.25 * GIB, 0.6 * GIB, "B", "transferred", "this test")
@@ -211,3 +211,40 @@ def test_without_its_window_a_model_takes_no_context_beyond_it() -> None:
     assert "DC520" not in said(facts, workload=LOAD % 8192)
     assert case_of(facts, workload=OPEN, engine=off).choices.max_model_len.value == 4096
     assert "DC520" not in said(facts_with(), workload=LOAD % 8192, engine=off)  # a model without a window
+
+
+def test_served_adapters_double_the_graphs() -> None:
+    """Batches of 1, 2, 4, 8, 16 … 248: 34 sizes, 256 the 35th; with an adapter served 70 graphs, merged 35."""
+    adapter = AdapterFacts("a", "./a", None, {"r": 16}, 16, "org/model", ("q_proj",), (), {})
+    facts = replace(facts_with(), adapters=(adapter,))
+    found = {}
+    for mode in ("serve", "merge"):
+        case = case_of(
+            facts,
+            adapters=f"[{{name: a, source: ./a, mode: {mode}}}]",
+            engine="{version: 0.33.0, args: {max-num-seqs: 256}}",
+        )
+        graphs = explain(case.deploy, facts, case.choices, case.prediction).graphs
+        assert graphs is not None
+        found[mode] = (graphs.captured, graphs.with_adapters, graphs.in_budget)
+    assert found == {"serve": (70, True, False), "merge": (35, False, False)}
+    eager = case_of(facts_with(), engine="{version: 0.33.0, args: {enforce-eager: true}}")
+    assert explain(eager.deploy, eager.facts, eager.choices, eager.prediction).graphs is None
+
+
+def test_a_merge_is_advised_where_it_makes_room_for_the_graphs() -> None:
+    """Between graphs with adapters and without them lies a budget that leaves room for one half alone."""
+    adapter = AdapterFacts("a", "./a", None, {"r": 16}, 16, "org/model", ("q_proj",), (), {})
+    facts = replace(facts_with(), adapters=(adapter,))
+    engine = "{version: 0.33.0, gpu_memory_utilization: %.2f, args: {max-num-seqs: 128}}"
+    serve, merge = (f"[{{name: a, source: ./a, mode: {mode}}}]" for mode in ("serve", "merge"))
+    advised = [
+        share / 100
+        for share in range(88, 98)
+        if "set mode: merge (graphs"
+        in getattr(said(facts, adapters=serve, engine=engine % (share / 100)).get("DC305"), "fix", "")
+    ]
+    assert advised
+    for share in advised:
+        assert "DC305" not in said(facts, adapters=merge, engine=engine % share)
+    assert "DC305" in said(facts, adapters=merge, engine=engine % (max(advised) + 0.01))

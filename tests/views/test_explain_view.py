@@ -78,3 +78,19 @@ def test_moments_have_words() -> None:
     peak = shown(planned("windows"))["activation peak"]
     assert "in the encoder" in peak
     assert "in logits and sampler" in peak
+
+
+def test_graphs_are_told_where_they_take_much_or_are_doubled() -> None:
+    document = planned("lora-4090")
+    graphs, memory = document["prediction"]["explain"]["graphs"], document["prediction"]["memory"]
+    assert "CUDA graphs" not in shown(document)
+    graphs |= {"captured": 70, "with_adapters": True, "in_budget": False}
+    assert (
+        "70 are captured, every batch size with and without adapters; outside the budget"
+        in (shown(document)["CUDA graphs"])
+    )
+    graphs |= {"captured": 35, "with_adapters": False, "in_budget": True}
+    memory["cuda_graphs"]["value"] = 2**29
+    assert shown(document)["CUDA graphs"].startswith("512 MiB: 35 are captured; the engine takes its own estimate")
+    memory["cuda_graphs"]["value"] = 2**29 - 1
+    assert "CUDA graphs" not in shown(document)
