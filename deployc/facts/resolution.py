@@ -34,10 +34,17 @@ def resolve(
     """Facts, or the diagnostics that say why not (DC190-DC269, and those of cards and engine).
 
     `assume` maps keys of the model's config.json to what is assumed of them; without it a lockfile's own hold.
+    `model.overrides` are in the facts, and never in a lockfile.
     """
     facts, report = _resolved(deploy, lock_path, offline, env, assume or {})
     if facts is not None:
         report.extend(said(facts.model.architecture, deploy.at("model.source")))
+    if facts is not None and deploy.model.overrides:
+        from deployc.facts.overrides import followed
+
+        model, notes = followed(facts.model, deploy.model.overrides, deploy.at("model.overrides"))
+        facts = replace(facts, model=model)
+        report.extend(notes)
     return facts, report
 
 
