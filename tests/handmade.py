@@ -100,6 +100,7 @@ def engine_facts(version: str = "0.32.0", entrypoint: str = "vllm serve") -> Eng
         cuda="13.0",
         entrypoint=entrypoint,
         source="handmade",
+        rope_key="rope_parameters",
     )
 
 

@@ -9,9 +9,6 @@ from deployc.spec.deploy import Deploy
 from deployc.types.bundle import EngineFlag
 from deployc.types.facts import Facts
 
-ROPE_PARAMETERS_SINCE = (0, 12)
-"""vLLM renamed the key to `rope_parameters`, with `rope_theta` inside it, in pull request 28542 (0.12.0)."""
-
 
 def hf_overrides(deploy: Deploy, facts: Facts) -> EngineFlag | None:
     """The flag, or None where nothing is overridden. The user's own keys win over ours."""
@@ -36,22 +33,10 @@ def _yarn(deploy: Deploy, facts: Facts) -> dict[str, Any]:
     original = int(model.rope.get("original_max_position_embeddings") or model.max_position_embeddings)
     factor = int(context.factor) if context.factor == int(context.factor) else context.factor
     rope: dict[str, Any] = {"rope_type": "yarn", "factor": float(factor), "original_max_position_embeddings": original}
-    if version(facts.engine.version) < ROPE_PARAMETERS_SINCE:
-        return {"max_position_embeddings": round(original * factor), "rope_scaling": rope}
-    theta = model.rope.get("rope_theta", facts.model.config.get("rope_theta"))
-    if theta is not None:  # the override replaces the whole map, the base of the rotation with it
-        rope["rope_theta"] = theta
-    return {"max_position_embeddings": round(original * factor), "rope_parameters": rope}
-
-
-def version(text: str) -> tuple[int, ...]:
-    """(0, 32, 0) of "0.32.0" or "0.32.0+cpu"; what is no number ends it."""
-    numbers: list[int] = []
-    for part in text.split("+")[0].split("."):
-        if not part.isdigit():
-            break
-        numbers.append(int(part))
-    return tuple(numbers)
+    theta = model.rope.get("rope_theta", facts.model.language_config.get("rope_theta"))
+    if facts.engine.rope_key == "rope_parameters" and theta is not None:
+        rope["rope_theta"] = theta  # the override replaces the whole map, the base of the rotation with it
+    return {"max_position_embeddings": round(original * factor), facts.engine.rope_key: rope}
 
 
 def _reason(ours: dict[str, Any], facts: Facts) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from deployc.types.runner import RunnerRule
 if TYPE_CHECKING:
     from deployc.spec.deploy import Deploy
 
+_NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)")
 _TUPLES = ("batch_defaults", "graphs_in_budget", "v2_architectures", "compute_capabilities")
 
 
@@ -44,7 +46,13 @@ def engine(deploy: Deploy) -> tuple[EngineFacts | None, Report]:
 def versions() -> tuple[str, ...]:
     """Versions with a catalogue, oldest first."""
     found = (path.stem.removeprefix("vllm-") for path in _folder().glob("vllm-*.json"))
-    return tuple(sorted(found, key=lambda v: [int(n) if n.isdigit() else 0 for n in v.split(".")]))
+    return tuple(sorted(found, key=release))
+
+
+def release(version: str) -> tuple[int, ...]:
+    """ "v0.19.0rc1" as (0, 19, 0): what comes after the numbers is no part of it; empty where there are none."""
+    numbers = _NUMBERS.match(version)
+    return tuple(int(number) for number in numbers[1].split(".")) if numbers else ()
 
 
 def load(path: Path) -> EngineFacts:

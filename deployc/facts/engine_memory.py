@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from deployc.data import profiles
 from deployc.facts.codec import decode
+from deployc.facts.engine import release
 from deployc.types.engine_memory import EngineMemory
 
 
@@ -25,8 +25,3 @@ def _held(file: str, version: str) -> dict[str, Any]:
         held = [entry["value"] for entry in entries if release(entry["since"]) <= at]
         values[name] = held[-1] if held else entries[0]["value"]
     return values
-
-
-def release(version: str) -> tuple[int, ...]:
-    """ "0.19.0" as (0, 19, 0): what comes after the numbers is no part of it."""
-    return tuple(int(number) for number in re.match(r"v?([0-9.]*)", version)[1].split(".") if number)  # type: ignore[index]

@@ -16,7 +16,7 @@ from deployc.facts.architecture import architecture
 from deployc.facts.faults import Fault
 from deployc.facts.shapes import shapes
 from deployc.types.config import Config
-from deployc.types.facts import ModelFacts
+from deployc.types.facts import SAFETENSORS_NAMES, ModelFacts
 
 _NESTED = ("text_config", "llm_config", "vision_config", "audio_config")
 _OF_CONTEXT = ("max_position_embeddings", "rope_scaling", "rope_parameters", "rope_theta")
@@ -42,13 +42,10 @@ def overridden(model: ModelFacts, overrides: Mapping[str, Any]) -> ModelFacts:
         return model
     made = replace(model, config=config)
     own = model.architecture
-    read = architecture(made.read_config, _DTYPES[own.dtype], dict.fromkeys(model.assume, ""))
+    read = architecture(made.read_config, SAFETENSORS_NAMES[own.dtype], dict.fromkeys(model.assume, ""))
     arch = replace(read, assumed=own.assumed, towers=own.towers)  # towers rest on a file beside config.json
     derived = model.weights_basis == "architecture"
     return replace(made, architecture=arch, tensors=shapes(made.read_config, arch) if derived else model.tensors)
-
-
-_DTYPES = {"bfloat16": "BF16", "float16": "F16", "float32": "F32"}
 
 
 def _merged(config: Config, overrides: Mapping[str, Any]) -> Config:

@@ -12,7 +12,6 @@ from deployc.types.figure import Factor
 class EngineMemory:
     """Behaviours that the memory model depends on, each with its source in the file they are read from."""
 
-    known_since: str  # the oldest version whose sources were read
     compile_tables: Factor  # embedding tables that are there once more while a cold compile cache is filled
     sampler_copies_v1: Factor  # float32 copies of [max_num_seqs, vocabulary] beside the logits, by model runner
     sampler_copies_v2: Factor

@@ -19,6 +19,9 @@ DTYPE_BYTES: Mapping[str, float] = {
 }  # fmt: skip
 """Bytes an element by safetensors dtype name (safetensors' `Dtype` enum)."""
 
+SAFETENSORS_NAMES: Mapping[str, str] = {"bfloat16": "BF16", "float16": "F16", "float32": "F32"}
+"""safetensors dtype name by torch's, of those that the weights of an unquantized checkpoint are in."""
+
 SERVED_BYTES: Mapping[str, int] = {"bfloat16": 2, "float16": 2, "float32": 4}
 """Bytes an element by the name of a dtype that the engine serves in."""
 

@@ -8,7 +8,7 @@ import pytest
 from caches import CACHES, GIB, laid_out
 
 from deployc.data import profiles
-from deployc.facts.engine_memory import release
+from deployc.facts.engine import release
 
 
 def test_one_block_is_no_requests() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -163,7 +164,8 @@ def test_yarn_keeps_the_base_of_the_rotation_and_raises_the_positions() -> None:
         },
     }  # fmt: skip
     assert written.because == "deploy.yaml:5"
-    older = flags(text, facts=facts(engine=engine_facts("0.11.2")))["hf-overrides"].value
+    before = replace(engine_facts("0.11.2"), rope_key="rope_scaling")  # renamed with pull request 28542, in 0.12.0
+    older = flags(text, facts=facts(engine=before))["hf-overrides"].value
     assert older is not None
     assert json.loads(older) == {
         "max_position_embeddings": 131072,

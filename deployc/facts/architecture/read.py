@@ -15,6 +15,7 @@ from deployc.facts.architecture.layers import gathered
 from deployc.facts.architecture.modalities import WHOLES, Whole
 from deployc.types.architecture import Architecture, AttentionKind, LayerCache
 from deployc.types.config import Config
+from deployc.types.facts import SAFETENSORS_NAMES
 
 CHANGES: Mapping[str, str] = {
     "text_config": "several modalities, the language model nested in it",
@@ -43,7 +44,6 @@ CHANGES: Mapping[str, str] = {
 """Keys that change what layers keep, or where the language model is; a family reads them or they are refused."""
 
 _EXPERTS = ("num_experts", *ALSO["num_experts"])
-_DTYPES = {"bfloat16": "BF16", "float16": "F16", "float32": "F32"}
 
 
 def architecture(
@@ -181,10 +181,10 @@ def _dtype(config: Config, text: Config, weights_dtype: str | None) -> str:
         (part[key] for part in (config, text) for key in ("dtype", "torch_dtype") if part.get(key) is not None), None
     )
     if named is None:
-        named = next((name for name, safetensors in _DTYPES.items() if safetensors == weights_dtype), None)
+        named = next((name for name, safetensors in SAFETENSORS_NAMES.items() if safetensors == weights_dtype), None)
     name = str(named).removeprefix("torch.")
-    if name not in _DTYPES:
-        raise faults.bad_dimension("dtype", f"one of {', '.join(_DTYPES)} is expected, not {named!r:.60}.")
+    if name not in SAFETENSORS_NAMES:
+        raise faults.bad_dimension("dtype", f"one of {', '.join(SAFETENSORS_NAMES)} is expected, not {named!r:.60}.")
     return name
 
 

@@ -24,10 +24,8 @@ from deployc.facts.shapes.sparse import SPARSE
 from deployc.facts.shapes.towers import VISION
 from deployc.types.architecture import Architecture
 from deployc.types.config import quantization
-from deployc.types.facts import TensorGroup
+from deployc.types.facts import SAFETENSORS_NAMES, TensorGroup
 from deployc.types.groups import run
-
-_DTYPE = {"bfloat16": "BF16", "float16": "F16", "float32": "F32"}
 
 FAMILIES: Rows = {
     **DENSE,
@@ -47,7 +45,7 @@ def shapes(config: Mapping[str, Any], arch: Architecture) -> tuple[TensorGroup, 
     Raises Fault DC208 or DC209 for a family, tower or quantization that is not known here, DC210 for a size that is
     not there.
     """
-    dtype = _DTYPE[arch.dtype]
+    dtype = SAFETENSORS_NAMES[arch.dtype]
     groups = [TensorGroup(name, dtype, shape, count) for name, shape, count in _parts(config, arch)]
     if quantization(config):
         return quantized(groups, config, arch)
