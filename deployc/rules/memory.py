@@ -63,7 +63,7 @@ def room_for_kv_cache(case: Case) -> Iterator[Diagnostic]:
         "DC301",
         "no memory is left for the KV cache",
         f"Budget {units.show_bytes(bill.budget.value)} less weights {units.show_bytes(bill.weights.value)} and "
-        f"{overhead} for activations, graphs and what is outside torch leaves {_range(left.low, left.high)}: "
+        f"{overhead} for activations, graphs and what is outside torch: {_left(left)}, "
         '"No available memory for the cache blocks".',
         _fix(case),
         _short_of(case),
@@ -232,7 +232,8 @@ def _end(case: Case) -> str:
 
 
 def _fix(case: Case, first: str = "") -> str:
-    return "; or ".join([part for part in (first, *remedies(startable(case))) if part])
+    parts = [part for part in (first, *remedies(startable(case))) if part]
+    return "; or ".join(parts) or "free the card of what others hold, or take another"  # alone it would do
 
 
 def _weights(case: Case) -> str:
@@ -243,6 +244,8 @@ def _weights(case: Case) -> str:
 
 
 def _left(left: Figure) -> str:
+    if left.high <= 0:
+        return f"{_range(-left.high, -left.low)} are missing"
     if left.low < 0:
         return f"at most {units.show_bytes(left.high)} are left, perhaps nothing"
     return f"{_range(left.low, left.high)} are left"

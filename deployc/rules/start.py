@@ -34,8 +34,8 @@ def start_check(case: Case) -> Iterator[Diagnostic]:
 def share_was_lowered(case: Case) -> Iterator[Diagnostic]:
     """Where the file names no utilization, the engine's default may be more than is free."""
     chosen, usual = case.choices.gpu_memory_utilization, case.facts.engine.gpu_memory_utilization
-    if case.on_cpu or chosen.because != "DC303":
-        return
+    if case.on_cpu or chosen.because != "DC303" or chosen.value > highest_share(case):
+        return  # or no share starts, which the start check says
     held = any(case.held(card) for card in case.facts.devices)
     yield note(
         "DC303",
@@ -115,13 +115,19 @@ def _check(case: Case, name: str, total: float, held: int) -> Iterator[Diagnosti
         "DC303",
         "too little memory is free at the start",
         f"{name}: of {units.show_bytes(total)} {others}the engine's own context takes {units.show_bytes(own.low)} to "
-        f"{units.show_bytes(own.high)} before its check; {units.show_bytes(max(0, least))} to "
-        f"{units.show_bytes(max(0, most))} are free then. It asks for {units.show_bytes(wanted)}, {share:.0%} of the "
+        f"{units.show_bytes(own.high)} before its check; {_free(least, most)} free then. "
+        f"It asks for {units.show_bytes(wanted)}, {share:.0%} of the "
         "card, not of what is free.",
         first + _lower(case, highest_share(case)),
         case.at("gpu-memory-utilization", "engine.gpu_memory_utilization"),
         own.basis,
     )
+
+
+def _free(least: float, most: float) -> str:
+    if most <= 0:
+        return "nothing is"
+    return f"{units.show_bytes(max(0, least))} to {units.show_bytes(most)} are"
 
 
 def _lower(case: Case, share: float) -> str:

@@ -42,7 +42,10 @@ def sentence(document: Mapping[str, Any]) -> str:
 
 
 def _but(document: Mapping[str, Any]) -> str:
-    """Weights that fit are not all: without room for one request of full length the engine does not start."""
+    """Weights that fit are not all: what the engine asks for must be free, and a request of full length have room."""
+    for found in document.get("diagnostics", ()):
+        if found["code"] == "DC303" and found["severity"] in ("error", "warning"):
+            return f", but {'too little' if found['severity'] == 'error' else 'perhaps too little'} of it is free"
     length = document["engine"]["args"].get("max-model-len")
     requests = document["prediction"]["max_concurrency"]
     if not isinstance(length, int) or requests["value"] is None or requests["low"] >= 1:

@@ -251,6 +251,21 @@ def test_a_band_below_zero_that_reaches_above_it() -> None:
     assert "SPEED" in shown
 
 
+@pytest.mark.parametrize(
+    ("severity", "said"),
+    [
+        ("error", ", but too little of it is free."),
+        ("warning", ", but perhaps too little of it is free."),
+        ("note", "."),
+    ],
+)
+def test_what_fits_a_card_that_is_not_free_does_not_just_fit(severity: str, said: str) -> None:
+    document = planned()
+    document["diagnostics"] = [{"code": "DC303", "severity": severity}]
+    shown = " ".join(text.plan(document, Report()).split())
+    assert re.search(r"fits on [^)]*\)" + re.escape(said), shown)
+
+
 def test_the_capacity_says_whether_a_limit_is_in_it() -> None:
     inside = " ".join(text.plan(planned(), Report()).split())
     assert "Capacity inside the SLA: 5.60 requests/s" in inside
