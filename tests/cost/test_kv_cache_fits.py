@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 
 import pytest
 from caches import CACHES, GIB, laid_out
 
 from deployc.data import profiles
 from deployc.facts.engine import release
+from deployc.types.engine_kv import EngineKv
+from deployc.types.engine_memory import EngineMemory
 
 
 def test_one_block_is_no_requests() -> None:
@@ -66,9 +69,13 @@ def test_every_model_of_the_table_has_a_layout_in_every_version() -> None:
             assert laid_out(model, version).block_bytes > 0
 
 
-def test_each_behaviour_of_a_version_names_its_source_and_holds_until_the_next() -> None:
-    behaviours = json.loads((profiles() / "engines" / "kv_cache.json").read_bytes())["behaviours"]
+@pytest.mark.parametrize(("file", "read"), [("kv_cache.json", EngineKv), ("memory.json", EngineMemory)])
+def test_each_behaviour_of_a_version_is_read_names_its_source_and_holds_until_the_next(file: str, read: type) -> None:
+    behaviours = json.loads((profiles() / "engines" / file).read_bytes())["behaviours"]
+    assert set(behaviours) == {field.name for field in fields(read)} - {"kv"}
     for name, entries in behaviours.items():
         versions = [release(entry["since"]) for entry in entries]
         assert versions == sorted(set(versions)), name
-        assert all("vllm/" in entry["source"] or "classes" in entry["source"] for entry in entries), name
+        for entry in entries:
+            value = entry["value"]
+            assert entry.get("source") or (isinstance(value, dict) and value["source"] and value["basis"]), name
