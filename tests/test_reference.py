@@ -1,4 +1,4 @@
-"""docs/reference.md lists every key of deploy.yaml and the codes of a plan's facts: `DEPLOYC_UPDATE=1` rewrites both."""
+"""docs/reference.md: every key of deploy.yaml, the codes of a plan's facts; `DEPLOYC_UPDATE=1` rewrites both."""
 
 from __future__ import annotations
 
