@@ -103,6 +103,14 @@ def held_by_others(deploy: Deploy, used: int) -> int:
     return max(deploy.hardware.reserved_memory, used)
 
 
+def cpu_offload(deploy: Deploy, facts: Facts) -> Choice[int]:
+    """Bytes of a card's weights that the file keeps in host memory; the flag counts in GiB."""
+    found = written_flag(deploy, facts, "cpu-offload-gb")
+    if found is None or isinstance(found[0], bool) or not isinstance(found[0], int | float) or found[0] <= 0:
+        return Choice(0, "default", "weights are on the card")
+    return Choice(int(found[0] * GIB), found[1], "engine.args")
+
+
 def cpu_kv_cache(deploy: Deploy, facts: Facts, choices: Choices) -> Choice[int] | None:
     """The CPU engine's pool in bytes, whole GiB: what the load needs, within what the host leaves."""
     if facts.smallest.name != "cpu":

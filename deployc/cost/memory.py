@@ -17,7 +17,7 @@ from deployc.cost.lora_slots import lora_slots
 from deployc.cost.non_torch import non_torch
 from deployc.cost.weights import loaded_bytes, weight_bytes
 from deployc.types.choices import Choices
-from deployc.types.facts import Facts
+from deployc.types.facts import SERVED_BYTES, Facts
 from deployc.types.figure import Figure, doubted, exact, weakest
 from deployc.types.prediction import Memory
 
@@ -67,13 +67,27 @@ def _stage_bill(facts: Facts, choices: Choices, stage: int) -> Memory:
     model = facts.model.architecture
     total = facts.smallest.memory.value
     budget = exact(math.ceil(total * choices.gpu_memory_utilization.value), "B")
-    weights = exact(loaded_bytes(facts, choices, stage), "B")
+    weights = exact(loaded_bytes(facts, choices, stage) - offloaded(facts, choices, stage), "B")
     peak = activations(facts, choices, stage)
     graphs = cuda_graphs(facts, choices, -(-model.layers // choices.pipeline_parallel_size.value))
     outside = non_torch(facts, choices)
     slots = lora_slots(facts, choices)
     spent = [weights, peak, outside, slots, *([graphs] if counts_graphs(facts) else [])]
     return Memory(exact(total, "B"), budget, weights, peak, graphs, outside, slots, _left(budget, spent))
+
+
+def offloaded(facts: Facts, choices: Choices, stage: int = 0) -> float:
+    """Bytes of a rank's weights that lie in host memory: of its layers alone, the vocabulary's tables stay.
+
+    vllm/model_executor/offloader/uva.py, 0.33.0, wraps what make_layers makes, a parameter at a time.
+    """
+    asked = choices.cpu_offload_bytes.value
+    if not asked:
+        return 0.0
+    model = facts.model.architecture
+    tables = (1 if model.tie_word_embeddings else 2) * model.vocab_size * model.hidden_size
+    on_rank = tables * SERVED_BYTES[choices.dtype.value] / choices.tensor_parallel_size.value
+    return max(0.0, min(asked, loaded_bytes(facts, choices, stage) - on_rank))
 
 
 def counts_graphs(facts: Facts) -> bool:

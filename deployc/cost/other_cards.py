@@ -11,7 +11,6 @@ from deployc.cost.capability import has_kernels, reads_fp8_kv
 from deployc.cost.kv_cache import layout
 from deployc.cost.memory import memory
 from deployc.cost.non_torch import before_check
-from deployc.cost.weights import loaded_bytes
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts, GpuFacts
 
@@ -41,7 +40,7 @@ def smallest_card(facts: Facts, choices: Choices, holds: Holds, beside: float = 
     Of the known ones and the one at hand, which may have no profile: a custom card, a slice.
     `beside`: bytes that any card must have beside the weights, to look at fewer of them.
     """
-    least = loaded_bytes(facts, choices) + beside
+    least = memory(facts, choices)[0].weights.value + beside
     for card in sorted((facts.smallest, *facts.known_cards), key=lambda card: (card.memory.value, card.name)):
         if card.memory.value <= least or not has_kernels(card, choices):
             continue

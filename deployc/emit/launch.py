@@ -57,11 +57,11 @@ def launches(deploy: Deploy, facts: Facts, choices: Choices, engine: Engine, *, 
 
 
 def devices(deploy: Deploy, facts: Facts) -> tuple[str, ...]:
-    """The cards of the deployment by index or UUID: as written, else the first `count`; none on a CPU."""
+    """The cards of the deployment by index or UUID: as written, else the first ones; none on a CPU."""
     if facts.devices[0].name == "cpu":
         return ()
     written = deploy.hardware.devices
-    return tuple(str(device) for device in (written if written is not None else range(deploy.hardware.count)))
+    return tuple(str(device) for device in (written if written is not None else range(len(facts.devices))))
 
 
 def program(facts: Facts, model: str) -> tuple[str, ...]:

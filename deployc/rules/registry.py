@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deployc.diagnostics import Diagnostic
-from deployc.rules import adapters, cards, context, exposure, flags, formats, memory, sla, start, unfollowed
+from deployc.rules import adapters, cards, context, exposure, flags, formats, memory, offload, sla, start, unfollowed
 from deployc.rules.case import Case, Rule
 from deployc.spec.deploy import Deploy
 from deployc.types.choices import Choices
@@ -38,7 +38,7 @@ RULES: tuple[Rule, ...] = (
     start.images_outside_the_profile,
     memory.host_holds_it,
     unfollowed.unfollowed,
-    unfollowed.offloaded_without_need,
+    offload.weights_in_host_memory,
     sla.limits,
     sla.over_capacity,
     flags.known,

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from deployc import units
-from deployc.cost.other_cards import starts
-from deployc.cost.written import written_flag
 from deployc.diagnostics import Diagnostic, warning
 from deployc.rules.case import Case
 
@@ -22,7 +19,6 @@ FLAGS: Mapping[str, str] = {
     "kv-cache-dtype-skip-layers": "some layers keep 16 bit",
     "disable-hybrid-kv-cache-manager": "layers with a window keep every token",
     "disable-sliding-window": "layers with a window keep every token, of a context no longer than it",
-    "cpu-offload-gb": "a part of the weights lies in host memory",
     "offload-backend": "a part of the weights lies in host memory",
     "quantization": "weights are quantized while they load",
     "pipeline-parallel-size": "layers are spread over more cards",
@@ -60,28 +56,6 @@ def unfollowed(case: Case) -> Iterator[Diagnostic]:
     for name in case.deploy.engine.env:
         if name in VARIABLES:
             yield _warning(case, name, VARIABLES[name], ("engine", "env", name))
-
-
-def offloaded_without_need(case: Case) -> Iterator[Diagnostic]:
-    """vllm/model_executor/offloader/uva.py, 0.33.0: the GPU reads what is offloaded from host memory at every step."""
-    found = written_flag(case.deploy, case.facts, "cpu-offload-gb")
-    asked = found[0] * 2**30 if found and isinstance(found[0], int | float) else 0
-    if case.on_cpu or asked <= 0 or not starts(case.facts, case.choices):
-        return
-    bill, card = case.prediction.memory, case.facts.smallest
-    moved = min(asked, bill.weights.value)
-    link = card.interconnect_bandwidth if card.interconnect == "pcie" else None
-    more = f", {units.show_seconds(moved / link.value)} more at the least" if link else ""
-    yield warning(
-        "DC309",
-        "weights are offloaded that fit into the card",
-        f"Weights of {units.show_bytes(bill.weights.value)} a card fit into the {units.show_bytes(bill.budget.value)} "
-        f"that the engine may take, with {units.show_bytes(bill.kv_cache.value)} left for the KV cache. Offloaded, "
-        f"{units.show_bytes(moved)} of them are read from host memory at every step{more}.",
-        "remove it",
-        case.at("cpu-offload-gb", "engine.args"),
-        bill.kv_cache.basis,
-    )
 
 
 def _changes_nothing(value: Any) -> bool:

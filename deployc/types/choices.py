@@ -40,6 +40,7 @@ class Choices:
     pipeline_parallel_size: Choice[int] = Choice(1, "default")
     data_parallel_size: Choice[int] = Choice(1, "default")
     expert_parallel: Choice[bool] = Choice(False, "default")
+    cpu_offload_bytes: Choice[int] = Choice(0, "default")  # weights of each card that lie in host memory
     max_lora_rank: Choice[int] | None = None  # mode serve only
     max_loras: Choice[int] | None = None
 

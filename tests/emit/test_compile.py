@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from configured import card, facts_of, yaml_of
 from handmade import QWEN_ON_4090, choices, deploy_of, edited, engine_facts, facts, prediction
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from ruamel.yaml import YAML
 
 from deployc.diagnostics import Report
 from deployc.emit import compile_bundle
+from deployc.emit.launch import devices
 from deployc.spec.deploy import bind
 from deployc.types.bundle import Bundle
 from deployc.types.choices import Choice
@@ -175,3 +177,13 @@ def test_no_secret_value_and_no_path_of_this_machine(monkeypatch: pytest.MonkeyP
     assert "sk-very-secret" not in text
     assert str(Path.cwd()) not in text
     assert str(Path.home()) + "/" not in text
+
+
+def test_a_list_of_cards_counts_itself() -> None:
+    """`hardware.count` may be left out beside a list; two cards are two, whatever the count's default."""
+    facts = facts_of(cards=(card(), card("rtx-3090")))
+    deploy = deploy_of(
+        yaml_of(hardware="{gpu: [rtx-4090, rtx-3090]}", engine="{version: 0.32.0, parallel: {tensor: 2}}")
+    )
+    assert devices(deploy, facts) == ("0", "1")
+    assert devices(deploy_of(yaml_of()), facts_of()) == ("0",)
