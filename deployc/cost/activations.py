@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from deployc.cost.latent import expanded_context
 from deployc.cost.parallel import padded_vocabulary
+from deployc.cost.runner import model_runner
 from deployc.cost.state_layers import state_width
 from deployc.cost.towers import LARGEST, kept_embeddings, size_is_known, tower_peak
 from deployc.types.architecture import Architecture
@@ -50,7 +51,7 @@ def moments(facts: Facts, choices: Choices, stage: int = 0) -> Iterator[Moment]:
     model, element = facts.model.architecture, SERVED_BYTES[choices.dtype.value]
     tokens = choices.max_num_batched_tokens.value
     batch = tokens * model.hidden_size * element
-    images = stage == 0 and model.towers and profiles_images(facts)
+    images = stage == 0 and model.towers and profiles_images(facts, choices)
     beside = kept_embeddings(model, tokens, element) if images else 0.0
     if images:
         yield Moment("tower", encoder_bytes(facts, choices))
@@ -70,7 +71,7 @@ def moments(facts: Facts, choices: Choices, stage: int = 0) -> Iterator[Moment]:
 def _with_largest_image(facts: Facts, choices: Choices, stage: int) -> float:
     """Bytes of the encoder's moment where no file says how large an image may be, for the largest one; else 0."""
     towers = facts.model.architecture.towers
-    if stage or not towers or size_is_known(towers[0]) or not profiles_images(facts):
+    if stage or not towers or size_is_known(towers[0]) or not profiles_images(facts, choices):
         return 0.0
     return encoder_bytes(facts, choices, LARGEST)
 
@@ -88,14 +89,9 @@ def _is_last(choices: Choices, stage: int) -> bool:
     return stage == choices.pipeline_parallel_size.value - 1
 
 
-def _first_runner(facts: Facts) -> bool:
-    quantized = "quantization_config" in facts.model.config
-    return facts.engine.model_runner(facts.model.architecture, quantized=quantized) == "V1"
-
-
-def profiles_images(facts: Facts) -> bool:
+def profiles_images(facts: Facts, choices: Choices) -> bool:
     """Whether this version's runner for the model runs its encoder when it profiles its memory."""
-    return _first_runner(facts) or facts.calibration.memory.encoder_profiled_v2
+    return model_runner(facts, choices) == "V1" or facts.calibration.memory.encoder_profiled_v2
 
 
 def _table(model: Architecture, choices: Choices) -> float:
@@ -130,7 +126,7 @@ def _expert_workspace(model: Architecture, choices: Choices) -> float:
 def _sampler(facts: Facts, choices: Choices) -> float:
     """Bytes of logits in the model's dtype and of their float32 copies, all of the vocabulary on every rank."""
     model, behaviour, seqs = facts.model.architecture, facts.calibration.memory, choices.max_num_seqs.value
-    first = _first_runner(facts)
+    first = model_runner(facts, choices) == "V1"
     copies = (behaviour.sampler_copies_v1 if first else behaviour.sampler_copies_v2).value
     kept = min(behaviour.sampler_buffer_v1.value, seqs) * 4 if first else 0.0
     return model.vocab_size * (seqs * (copies * 4 + SERVED_BYTES[choices.dtype.value]) + kept)
@@ -138,7 +134,7 @@ def _sampler(facts: Facts, choices: Choices) -> float:
 
 def _sampler_state(facts: Facts, choices: Choices, stage: int) -> float:
     """Bytes of what the second runner's sampler keeps of every sequence, from the version on that counts it."""
-    if _first_runner(facts) or not _is_last(choices, stage):
+    if model_runner(facts, choices) == "V1" or not _is_last(choices, stage):
         return 0.0
     elements = choices.max_num_seqs.value * facts.model.architecture.vocab_size
     return facts.calibration.memory.sampler_state_v2.value * elements

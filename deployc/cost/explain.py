@@ -14,9 +14,10 @@ from deployc.cost.context import positions
 from deployc.cost.cuda_graphs import capture_sizes
 from deployc.cost.kv_cache import Layout, layout
 from deployc.cost.load import Request
-from deployc.cost.memory import counts_graphs, memory
+from deployc.cost.memory import memory
 from deployc.cost.other_cards import smallest_card
 from deployc.cost.prediction import kv_room, mean_request
+from deployc.cost.runner import counts_graphs
 from deployc.cost.weights import loading_gap, weight_bytes
 from deployc.spec.deploy import Deploy
 from deployc.types.choices import Choice, Choices
@@ -129,7 +130,7 @@ def _weights(facts: Facts, choices: Choices) -> tuple[Share, ...]:
 def _graphs(facts: Facts, choices: Choices) -> Graphs:
     sizes = capture_sizes(choices.max_num_seqs.value, choices.max_num_batched_tokens.value)
     twice = choices.adapter_mode.value == "serve"
-    return Graphs(sizes * (1 + twice), twice, counts_graphs(facts))
+    return Graphs(sizes * (1 + twice), twice, counts_graphs(facts, choices))
 
 
 def _activations(facts: Facts, choices: Choices) -> tuple[Share, ...]:

@@ -15,6 +15,7 @@ from deployc.cost.cuda_graphs import cuda_graphs
 from deployc.cost.kv_cache import layout
 from deployc.cost.lora_slots import lora_slots
 from deployc.cost.non_torch import non_torch
+from deployc.cost.runner import counts_graphs
 from deployc.cost.weights import loaded_bytes, weight_bytes
 from deployc.types.choices import Choices
 from deployc.types.facts import SERVED_BYTES, Facts
@@ -72,7 +73,7 @@ def _stage_bill(facts: Facts, choices: Choices, stage: int) -> Memory:
     graphs = cuda_graphs(facts, choices, -(-model.layers // choices.pipeline_parallel_size.value))
     outside = non_torch(facts, choices)
     slots = lora_slots(facts, choices)
-    spent = [weights, peak, outside, slots, *([graphs] if counts_graphs(facts) else [])]
+    spent = [weights, peak, outside, slots, *([graphs] if counts_graphs(facts, choices) else [])]
     return Memory(exact(total, "B"), budget, weights, peak, graphs, outside, slots, _left(budget, spent))
 
 
@@ -88,11 +89,6 @@ def offloaded(facts: Facts, choices: Choices, stage: int = 0) -> float:
     tables = (1 if model.tie_word_embeddings else 2) * model.vocab_size * model.hidden_size
     on_rank = tables * SERVED_BYTES[choices.dtype.value] / choices.tensor_parallel_size.value
     return max(0.0, min(asked, loaded_bytes(facts, choices, stage) - on_rank))
-
-
-def counts_graphs(facts: Facts) -> bool:
-    """Whether the engine subtracts its estimate of the CUDA graphs from the budget, or leaves them outside it."""
-    return facts.engine.counts_graphs(facts.model.architecture, quantized="quantization_config" in facts.model.config)
 
 
 def _cpu_bill(facts: Facts, choices: Choices) -> Memory:

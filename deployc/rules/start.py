@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from deployc import units
 from deployc.cost.activations import encoder_bytes, profiles_images
 from deployc.cost.kv_cache import layout
-from deployc.cost.memory import counts_graphs, memory
+from deployc.cost.memory import memory
 from deployc.cost.other_cards import starts
+from deployc.cost.runner import counts_graphs
 from deployc.cost.towers import LARGEST
 from deployc.cost.written import written_flag
 from deployc.diagnostics import Diagnostic, error, note, warning
@@ -54,7 +55,7 @@ def graphs_outside_the_budget(case: Case) -> Iterator[Diagnostic]:
     fails; more than the budget leaves, and the first full batch does, long after the start.
     """
     bill = case.prediction.memory
-    if case.on_cpu or counts_graphs(case.facts) or bill.cuda_graphs.high == 0:
+    if case.on_cpu or counts_graphs(case.facts, case.choices) or bill.cuda_graphs.high == 0:
         return
     left, graphs = _outside(case), bill.cuda_graphs
     if left.low >= graphs.high:
@@ -77,10 +78,10 @@ def images_outside_the_profile(case: Case) -> Iterator[Diagnostic]:
     """Where the version does not run the encoder when it profiles, the first image meets what the rest leaves."""
     facts, choices, bill = case.facts, case.choices, case.prediction.memory
     told = any(written_flag(case.deploy, facts, name) for name in ("limit-mm-per-prompt", "language-model-only"))
-    if case.on_cpu or told or not facts.model.architecture.towers or profiles_images(facts):
+    if case.on_cpu or told or not facts.model.architecture.towers or profiles_images(facts, case.choices):
         return
     least, most = encoder_bytes(facts, choices), max(encoder_bytes(facts, choices, end) for end in (0, LARGEST))
-    graphs = 0.0 if counts_graphs(facts) else bill.cuda_graphs.high
+    graphs = 0.0 if counts_graphs(facts, case.choices) else bill.cuda_graphs.high
     room = bill.activations.value + _outside(case).low - graphs
     if most <= room:
         return

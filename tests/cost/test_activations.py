@@ -14,6 +14,7 @@ from deployc.cost.activations import activations, moments
 from deployc.cost.cuda_graphs import capture_sizes, cuda_graphs
 from deployc.cost.lora_slots import lora_rank
 from deployc.cost.non_torch import non_torch
+from deployc.cost.runner import counts_graphs, model_runner
 from deployc.data import profiles
 from deployc.facts.calibration import calibration
 from deployc.facts.engine import load
@@ -57,6 +58,14 @@ def test_the_sampler_of_the_first_runner_holds_logits_and_float32_copies() -> No
     # tokens and twice those of 1,024 rows, 3,584 x 2 B each
     found = bytes_at(of("0.19.0"), max_num_seqs=1024, max_num_batched_tokens=8192)
     assert found["sampler"] == 152_064 * (1024 * 14 + 132 * 4) + (8192 + 2 * 1024) * 3584 * 2
+
+
+def test_weights_that_we_quantize_are_served_by_the_runner_of_quantized_ones() -> None:
+    # vllm/config/vllm.py:558 of 0.23.0: quantized models keep the first runner, whose graphs the budget pays for
+    facts = of("0.23.0", QWEN_7B | {"architectures": ["LlamaForCausalLM"], "model_type": "llama"})
+    as_stored, ours = choices_of(), choices_of(weights="int8")
+    assert (model_runner(facts, as_stored), model_runner(facts, ours)) == ("V2", "V1")
+    assert (counts_graphs(facts, as_stored), counts_graphs(facts, ours)) == (False, True)
 
 
 def test_the_second_runner_keeps_counts_of_every_token_from_the_version_on_that_counts_them() -> None:

@@ -9,6 +9,7 @@ from deployc.cost.kv_cache.element import heads_on_rank, state_bytes, token_byte
 from deployc.cost.kv_cache.groups import Kinds
 from deployc.cost.kv_cache.spec import CacheSpec
 from deployc.cost.parallel import stage_layers
+from deployc.cost.runner import model_runner
 from deployc.types.architecture import LayerCache
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts
@@ -35,9 +36,7 @@ def in_flight(facts: Facts, choices: Choices) -> int:
         return batch
     if facts.smallest.name == "cpu":
         return batch * stages
-    model = facts.model
-    runner = facts.engine.model_runner(model.architecture, quantized="quantization_config" in model.config)
-    return batch * (stages + 1 if runner == "V2" or stages == 1 else stages)
+    return batch * (stages + 1 if model_runner(facts, choices) == "V2" or stages == 1 else stages)
 
 
 def stages(facts: Facts, choices: Choices) -> tuple[range, ...]:

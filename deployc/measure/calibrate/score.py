@@ -106,7 +106,7 @@ def _doubt(said: float, measured: float, begun: Start) -> tuple[str, ...]:
     """A recalled shape whose weights are not those that were loaded may be wrong itself."""
     if measured <= 0 or abs(said / measured - 1) <= _DOUBT:
         return ()
-    if "quantization_config" in begun.facts.model.config:  # packed, so their elements are no parameters
+    if begun.facts.model.quantization:  # packed, so their elements are no parameters
         return ("the recalled config may be wrong: the weights disagree",)
     count = begun.facts.model.parameters / 1e9
     return (f"the recalled config has {count:.2f} billion parameters and may be wrong: the weights disagree",)
