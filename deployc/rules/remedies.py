@@ -13,11 +13,12 @@ from deployc.cost.batch import batch_defaults
 from deployc.cost.capability import INT8_BEFORE, INT8_SINCE, reads_fp8_kv
 from deployc.cost.kv_cache import layout
 from deployc.cost.memory import KvCache, memory
-from deployc.cost.other_cards import smallest_card, starts
+from deployc.cost.other_cards import on_card, smallest_card, starts
 from deployc.cost.parallel import undivided
 from deployc.cost.prediction import kv_room, mean_request
 from deployc.rules.case import Case
 from deployc.types.choices import Choice, Choices
+from deployc.types.facts import GpuFacts
 from deployc.types.prediction import Memory
 
 MOST = 4
@@ -210,6 +211,14 @@ def _taken(case: Case) -> float:
     return bill.budget.value - bill.kv_cache.low + page
 
 
+def _share_there(case: Case, card: GpuFacts) -> str:
+    """The utilization that another card is judged by, where the file writes one that is less, or more than starts."""
+    here, there = (c.gpu_memory_utilization for c in (case.choices, on_card(case.facts, case.choices, card)[1]))
+    if here.because in ("default", "DC303") or (here.because != "search" and here.value == there.value):
+        return ""
+    return f", with engine.gpu_memory_utilization at {there.value:.2f}"
+
+
 def _other_card(case: Case) -> str:
     """The smallest known card that would do; what it must have where none is known; "" where this one would."""
     if case.on_cpu:
@@ -220,7 +229,7 @@ def _other_card(case: Case) -> str:
         return ""
     if card is not None:
         many = f"{size} x " if size > 1 else ""
-        shown = units.show_bytes(card.memory.value)
-        return f"use {many}{card.name} ({shown} as CUDA shows it), the smallest card that would do"
-    share = max(case.choices.gpu_memory_utilization.value, case.facts.engine.gpu_memory_utilization)
-    return f"use a card with at least {units.show_bytes(_taken(case) / share)}"
+        shown, share = units.show_bytes(card.memory.value), _share_there(case, card)
+        return f"use {many}{card.name} ({shown} as CUDA shows it), the smallest card that would do{share}"
+    least = max(case.choices.gpu_memory_utilization.value, case.facts.engine.gpu_memory_utilization)
+    return f"use a card with at least {units.show_bytes(_taken(case) / least)}"

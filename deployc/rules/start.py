@@ -156,8 +156,8 @@ def _outside(case: Case) -> Figure:
 def _smaller_graphs(case: Case, left: Figure) -> Iterator[str]:
     """A smaller budget, fewer graphs, none."""
     bill = case.prediction.memory
-    short = bill.cuda_graphs.high - left.low
-    yield _lower(case, math.floor((bill.budget.value - short) / bill.total.value * 100) / 100)
+    beside = case.held(case.facts.smallest) + case.context.high + bill.cuda_graphs.high + 1  # the budget is rounded up
+    yield _lower(case, math.floor((1 - beside / bill.total.value) * 100) / 100)
     if case.choices.adapter_mode.value == "serve" and len(case.deploy.adapters) == 1:
         merged = with_value(case.choices, adapter_mode="merge")
         graphs = memory(case.facts, merged)[0].cuda_graphs

@@ -87,6 +87,25 @@ def test_a_share_that_holds_no_request_is_no_advice() -> None:
     assert "hardware.devices" not in said(facts, engine=ALONE % 0.99)["DC303"].fix  # nobody else holds anything
 
 
+def test_a_share_that_leaves_room_for_graphs_does() -> None:
+    """At 0.99 of 23.5 GiB and 0.6 of the engine's own, less than nothing is left beside the budget."""
+    for share in ("0.98", "0.99"):
+        advice = said(facts_with(), engine=ALONE % share)["DC305"].fix
+        least = number(r"gpu_memory_utilization to at most ([0-9.]+[0-9])", advice)
+        assert not {"DC303", "DC305"} & codes(facts_with(), engine=ALONE % least).keys()
+        more = f"{float(least) + 0.01:.2f}"
+        assert "DC305" in codes(facts_with(), engine=ALONE % more)
+
+
+@pytest.mark.parametrize("written", ["0.2", "0.5", "1.0"])
+def test_another_card_is_advised_with_the_share_that_it_takes(written: str) -> None:
+    facts = replace(facts_with(cards=(card("odd", 12 * GIB),)), known_cards=known_cards())
+    advice = said(facts, engine=ALONE % written)["DC300"].fix
+    name, share = (number(p, advice) for p in (r"use (\S+) \(", r"with engine.gpu_memory_utilization at ([0-9.]+)"))
+    there = replace(facts, devices=tuple(one for one in known_cards() if one.name == name))
+    assert not {"DC300", "DC301", "DC302", "DC303"} & codes(there, engine=ALONE % share).keys()
+
+
 @pytest.mark.parametrize("reserved", ["19.9GiB", "20GiB", "200GiB"])
 def test_a_card_that_others_hold_whole_is_to_be_freed(reserved: str) -> None:
     """Of 20 GiB nothing is free: no share is said to start, and each verdict says what to do."""
