@@ -10,12 +10,12 @@ from deployc.cost.batch import batch_defaults
 from deployc.cost.context import positions
 from deployc.cost.kv_cache import layout
 from deployc.cost.memory import memory
-from deployc.cost.non_torch import before_check
 from deployc.cost.prediction import kv_room, mean_request
+from deployc.cost.start_check import held_by_others, highest_utilization
 from deployc.cost.written import written_count, written_flag
 from deployc.spec.deploy import Deploy
 from deployc.types.choices import Choice, Choices
-from deployc.types.facts import Facts, GpuFacts
+from deployc.types.facts import Facts
 
 GIB = 2**30
 
@@ -86,21 +86,9 @@ def gpu_memory_utilization(deploy: Deploy, facts: Facts, ranks: int = 1) -> Choi
     highest = highest_utilization(deploy, facts, tightest, ranks)
     if facts.smallest.name == "cpu" or highest >= default:
         return Choice(default, "default", "the engine's default")
-    held = held_by_others(deploy, tightest.used)
+    held = held_by_others(deploy, tightest)
     reason = f"others hold {units.show_bytes(held)} of the card" if held else "the engine's context takes the rest"
     return Choice(max(highest, 0.01), "DC303", reason)
-
-
-def highest_utilization(deploy: Deploy, facts: Facts, device: GpuFacts, ranks: int) -> float:
-    """The largest share, in whole per cent, with which the start check passes for certain."""
-    own = before_check(facts, ranks).high
-    free = device.memory.value - held_by_others(deploy, device.used) - own
-    return math.floor(free / device.memory.value * 100) / 100
-
-
-def held_by_others(deploy: Deploy, used: int) -> int:
-    """Bytes of a card that are not to be had: reserved by the file, or seen in use, whichever is more."""
-    return max(deploy.hardware.reserved_memory, used)
 
 
 def cpu_offload(deploy: Deploy, facts: Facts) -> Choice[int]:

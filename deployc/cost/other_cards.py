@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -11,6 +10,7 @@ from deployc.cost.capability import has_kernels, reads_fp8_kv
 from deployc.cost.kv_cache import layout
 from deployc.cost.memory import memory
 from deployc.cost.non_torch import before_check
+from deployc.cost.start_check import largest_share
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts, GpuFacts
 
@@ -29,7 +29,7 @@ def on_card(facts: Facts, choices: Choices, card: GpuFacts) -> tuple[Facts, Choi
     if tokens.because == "default":
         tokens = replace(tokens, value=max(batch_defaults(there)[0], choices.max_num_seqs.value))
     own = before_check(there, choices.tensor_parallel_size.value).high
-    free = math.floor((1 - own / card.memory.value) * 100) / 100
+    free = largest_share(card.memory.value, own)
     share = replace(share, value=max(0.01, min(max(facts.engine.gpu_memory_utilization, share.value), free)))
     return there, replace(choices, max_num_batched_tokens=tokens, gpu_memory_utilization=share)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from deployc.cost.non_torch import before_check
+from deployc.cost.start_check import held_by_others
 from deployc.diagnostics import Diagnostic, Span
 from deployc.spec.deploy import Deploy
 from deployc.types.choices import Choices
@@ -37,7 +38,7 @@ class Case:
 
     def held(self, card: GpuFacts) -> int:
         """Bytes of a card that are not to be had: reserved by the file, or seen in use, whichever is more."""
-        return max(self.deploy.hardware.reserved_memory, card.used)
+        return held_by_others(self.deploy, card)
 
     @property
     def context(self) -> Factor:
@@ -46,7 +47,7 @@ class Case:
 
     @property
     def card(self) -> str:
-        """The card in words: "a rtx-4090", with its capability where known."""
+        """The name of the card with least memory."""
         return self.facts.smallest.name
 
 

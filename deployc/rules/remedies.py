@@ -16,6 +16,7 @@ from deployc.cost.memory import KvCache, memory
 from deployc.cost.other_cards import on_card, smallest_card, starts
 from deployc.cost.parallel import undivided
 from deployc.cost.prediction import kv_room, mean_request
+from deployc.cost.start_check import highest_utilization
 from deployc.rules.case import Case
 from deployc.types.choices import Choice, Choices
 from deployc.types.facts import GpuFacts
@@ -103,9 +104,8 @@ def eager(case: Case) -> Change:
 
 def highest_share(case: Case) -> float:
     """The largest gpu_memory_utilization, in whole per cent, with which the start check passes on every card."""
-    own = case.context.high
-    shares = (1 - (case.held(device) + own) / device.memory.value for device in case.facts.devices)
-    return math.floor(min(shares) * 100) / 100
+    ranks = case.choices.tensor_parallel_size.value
+    return min(highest_utilization(case.deploy, case.facts, card, ranks) for card in case.facts.devices)
 
 
 def _helping(case: Case, changes: Iterator[Change]) -> list[str]:
