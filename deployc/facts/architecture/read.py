@@ -188,6 +188,10 @@ def _dtype(config: Config, text: Config, weights_dtype: str | None) -> str:
     return name
 
 
+_LARGEST_FACTOR = 65536
+"""Of rotary scaling: from 4,096 positions to 268 million."""
+
+
 def _rope(keys: Keys) -> Mapping[str, Any]:
     """`rope_parameters` or, in older files, `rope_scaling`; the kind always as `rope_type`, with `rope_theta`.
 
@@ -205,6 +209,10 @@ def _rope(keys: Keys) -> Mapping[str, Any]:
         rope["rope_type"] = rope.pop("type")
     if rope.get("original_max_position_embeddings") is not None:
         keys.whole("rope_scaling.original_max_position_embeddings", rope["original_max_position_embeddings"])
+    factor = rope.get("factor")
+    if factor is not None and not (type(factor) in (int, float) and 0 < factor <= _LARGEST_FACTOR):
+        what = f"a number above 0, at most {_LARGEST_FACTOR:,}, is expected, not {factor!r:.60}."
+        raise faults.bad_dimension(keys.shown("rope_scaling.factor"), what)
     if "rope_theta" not in rope and keys.get("rope_theta") is not None:
         rope["rope_theta"] = keys.get("rope_theta")
     return rope
