@@ -1,4 +1,4 @@
-"""What of a vision tower the engine leaves in the file, by the names of its tensors.
+"""Encoders by the names of their tensors, and what of a vision tower the engine leaves in the file.
 
 vLLM 0.19.0 and 0.33.0 (vllm/model_executor/models/): siglip.py makes no pooling head (`use_head` false) for models that
 generate; llava.py (init_vision_tower_for_llava), llava_next.py and llava_onevision.py make layers up to the deepest
@@ -15,6 +15,8 @@ from typing import Any
 from deployc.types.facts import TensorGroup
 from deployc.types.groups import numbers, run
 
+TOWER = re.compile(r"(?:^|[._])(?:visual|vision|audio|image|speech|projector|multi_modal|aligner|patch_merger)[^.]*\.")
+"""Found in the name of every tensor of an encoder, or of what joins one to the language model."""
 _READ: Mapping[str, int] = {"llava": -2, "llava_next": -2, "llava_onevision": -1}
 """Layer that is read where `vision_feature_layer` is absent: documented defaults of the configuration classes."""
 _TOWER = "vision_tower."

@@ -9,6 +9,7 @@ from typing import Literal
 
 from deployc.types.groups import numbers
 from deployc.types.scheme import BESIDE
+from deployc.types.tower_layers import TOWER
 
 Role = Literal["vocabulary", "column", "row", "keys", "joined", "groups", "heads", "replicated"]
 """How tensor parallelism treats a module. keys: k and v, by KV heads. joined: q, k and v in one matrix. groups: the
@@ -47,7 +48,6 @@ _JOINTS = ("_blocks", "_scales", "_bias")
 _NUMBERS = re.compile(r"\{[0-9,-]*\}|(?<=\.)[0-9]+(?=\.)")
 _LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks|block|layer)\.(\{[0-9,-]*\}|[0-9]+)(?:\.|$)")
 _EXPERTS = re.compile(r"\.experts(?:\.(\{[0-9,-]*\}|[0-9]+))?\.")
-_TOWER = re.compile(r"(?:^|[._])(?:visual|vision|audio|image|speech|projector|multi_modal|aligner|patch_merger)[^.]*\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def read(pattern: str) -> Name:
     if end == len(parts):
         module, parameter = _split_joint(module)
     expert = _EXPERTS.search(pattern)
-    tower = bool(_TOWER.search(pattern))
+    tower = bool(TOWER.search(pattern))
     layer = None if tower else _LAYER.search(pattern)
     named = ".".join(parts[end - 2 : end]) if module.isdigit() else module
     numbered = bool(expert and expert[1])

@@ -12,11 +12,11 @@ from deployc.types.architecture import Architecture
 from deployc.types.facts import TensorGroup
 from deployc.types.groups import compress, expand
 from deployc.types.scheme import Scheme
+from deployc.types.tower_layers import TOWER
 
 _ROUTER = re.compile(r"\.(gate|wg|router|shared_expert_gate)\.")
 """Linear layers that no method quantizes, or whose class is none (vllm/model_executor/models/*_moe.py)."""
 _NO_LINEAR = re.compile(r"embed|norm|position")
-_TOWER = re.compile(r"(?:^|[._])(?:visual|vision|audio|image|speech|projector|multi_modal|aligner)")
 _STACKED = re.compile(r"\.experts\.(gate_up_proj|down_proj)$")
 
 
@@ -36,7 +36,7 @@ def _group(group: TensorGroup, how: Recipe, arch: Architecture) -> Iterator[Tens
     if stacked and len(group.shape) == 3:
         yield from _stacked(group, how, arch, up=stacked[1] == "gate_up_proj")
         return
-    if how.experts_only or not _is_linear(group) or (_TOWER.search(group.pattern) and not how.towers):
+    if how.experts_only or not _is_linear(group) or (TOWER.search(group.pattern) and not how.towers):
         yield group
         return
     if not how.numbered:
