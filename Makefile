@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ENGINE_VERSION := 0.32.0
+# of the tests without an engine: .ci/run, which has run the unit tests by then, names only the others
+KINDS ?= not engine
 DEMO := examples/smollm2-cpu
 
 .PHONY: help demo test unit check bench engine schema clean
@@ -15,7 +17,7 @@ demo: $(VENV)/.build engine ## merge, quantize and serve a real small model on t
 	$(BIN)/python $(DEMO)/demo.py
 
 test: $(VENV)/.dev $(VENV)/.build engine ## all tests, with real vLLM, real peft and systemd's own tools
-	DEPLOYC_REQUIRE_BUILD=1 $(BIN)/python -m pytest -q -n 2 -m "not engine"
+	DEPLOYC_REQUIRE_BUILD=1 $(BIN)/python -m pytest -q -n 2 -m "$(KINDS)"
 	DEPLOYC_REQUIRE_ENGINE=1 $(BIN)/python -m pytest -q -m engine
 
 unit: $(VENV)/.dev ## the tests that need no engine and no torch
