@@ -68,7 +68,7 @@ def facts_of(
     model = from_config(dict(config), source="org/model", hub="huggingface", provenance="", chat_template=True)
     engine = replace(
         engine_facts(version),
-        batch_defaults=({"tokens": tokens, "seqs": seqs},),
+        batch_defaults=({"device": "cpu", "tokens": 2048, "seqs": 128}, {"tokens": tokens, "seqs": seqs}),
         graphs_in_budget=("V2",) if graphs_in_budget else (),
     )
     return Facts(model, (), cards, engine, locked=True, calibration=calibration(engine.version))

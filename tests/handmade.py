@@ -93,7 +93,7 @@ def engine_facts(version: str = "0.32.0", entrypoint: str = "vllm serve") -> Eng
         version=version,
         flags=flag_catalogue(),
         gpu_memory_utilization=0.92,
-        batch_defaults=(),
+        batch_defaults=({"device": "cpu", "tokens": 2048, "seqs": 128}, {"tokens": 2048, "seqs": 256}),
         model_runners=(RunnerRule("V2"),),
         graphs_in_budget=("V2",),
         image=f"vllm/vllm-openai:v{version}",

@@ -167,11 +167,20 @@ def _check(lock: Lock) -> None:
         raise Malformed("at least one card is expected").under("cards")
     if sum(card.count for card in lock.cards) > MOST_CARDS:
         raise Malformed(f"at most {MOST_CARDS:,} cards are expected").under("cards")
-    if not any(rule == RunnerRule(rule.runner) for rule in lock.engine.model_runners):
-        raise Malformed("no rule holds for every model").under("engine.model_runners")
+    _check_rules(lock)
     for where, value in _sizes(lock):
         if not 0 < value <= _MOST:
             raise Malformed(f"{value:g} cannot be").under(where)
+
+
+def _check_rules(lock: Lock) -> None:
+    """Rules of the engine end in one for every model, and in one for all cards of the lockfile's kind."""
+    if not any(rule == RunnerRule(rule.runner) for rule in lock.engine.model_runners):
+        raise Malformed("no rule holds for every model").under("engine.model_runners")
+    kind = "cpu" if lock.cards[0].gpu.name == "cpu" else "gpu"
+    plain = [r for r in lock.engine.batch_defaults if not r.keys() & {"min_memory", "not_gpu"}]
+    if not any(r.get("device", "gpu") == kind and {"tokens", "seqs"} <= r.keys() for r in plain):
+        raise Malformed("no rule holds for every card").under("engine.batch_defaults")
 
 
 def _check_assumptions(model: ModelFacts) -> None:

@@ -16,7 +16,7 @@ from deployc.types.runner import RunnerRule
 GPU = GpuFacts("rtx-4090", Spec(25.3e9, "test", "vendor"), Spec(1008e9, "test", "vendor"), (8, 9), {}, "pcie")
 ENGINE = EngineFacts(
     "vllm", "0.33.0", {"max-model-len": Flag("max-model-len", "int"), "dtype": Flag("dtype", "str", ("auto",), "auto")},
-    0.92, ({"min_memory": 0, "tokens": 2048, "seqs": 256},), (RunnerRule("V1"),), ("V1",),
+    0.92, ({"tokens": 2048, "seqs": 256},), (RunnerRule("V1"),), ("V1",),
     "vllm/vllm-openai:v0.33.0", "13.0", "vllm serve", "test",
 )  # fmt: skip
 
