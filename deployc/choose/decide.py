@@ -31,11 +31,13 @@ def decide(deploy: Deploy, facts: Facts) -> tuple[Choices | None, Prediction | N
 def _spread(deploy: Deploy, facts: Facts) -> Choices:
     """The plainest weights that hold the load, else the plainest that start; each on the fewest cards that start it.
 
+    Weights that start for certain come before plainer ones that only may.
     More cards an engine would hold more of the load at once, but each step would wait for the links between them;
     what is left of the cards serves as replicas.
     """
     drafts = [_narrowest(deploy, facts, weights) for weights in _weights(deploy, facts)]
-    starting = [draft for draft in drafts if _starts(facts, draft, "value")]
+    certain = [draft for draft in drafts if _starts(facts, draft, "low")]
+    starting = certain or [draft for draft in drafts if _starts(facts, draft, "value")]
     return next((d for d in starting if _holds_the_load(deploy, facts, d)), (starting or drafts[-1:])[0])
 
 

@@ -7,6 +7,7 @@ from configured import A100, GIB, H200, QWEN_7B, card, case_of, facts_of
 
 from deployc.cost.context import share_longer
 from deployc.cost.written import as_count
+from deployc.types.figure import Figure
 
 
 def test_the_users_flag_wins_and_is_named() -> None:
@@ -51,6 +52,21 @@ def test_auto_weights_are_int8_only_where_16_bit_do_not_do() -> None:
     )
     blackwell = card("odd", 14 * GIB, capability=(12, 0))
     assert case_of(facts_of(cards=(blackwell,)), quantization="{weights: auto}").choices.weights.value == "none"
+
+
+def test_auto_weights_start_for_certain_rather_than_perhaps_in_16_bit() -> None:
+    # one request of 8,192 tokens is 0.44 GiB; between the card that may hold it beside 16-bit weights and the one that
+    # surely does, int8 is taken
+    def left(gib: float, weights: str) -> Figure:
+        case = case_of(facts_of(cards=(card("odd", gib * GIB),)), quantization=f"{{weights: {weights}}}")
+        return case.prediction.memory.kv_cache
+
+    sizes = [17.5 + step / 8 for step in range(24)]
+    between = [size for size in sizes if left(size, "none").low < 0.44 * GIB + 2**20 < left(size, "none").value]
+    assert between, "there are cards on which 16-bit weights only may start"
+    for size in between:
+        case = case_of(facts_of(cards=(card("odd", size * GIB),)), quantization="{weights: auto}")
+        assert case.choices.weights.value == "int8", size
 
 
 def test_reserved_memory_lowers_the_share_so_that_the_start_check_passes() -> None:
