@@ -15,7 +15,7 @@ from steps import AGAIN, StepFailed, finished, key_of, making, say
 
 RANK, ALPHA = 16, 32
 LEARNING_RATE = 1e-3
-EPOCHS, BATCH = 4, 6
+EPOCHS, BATCH = 6, 6
 SEED = 20260101
 BASE = "HuggingFaceTB/SmolLM2-135M-Instruct"  # what the folder holds; its path would say nothing elsewhere
 
