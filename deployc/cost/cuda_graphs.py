@@ -5,7 +5,7 @@ from __future__ import annotations
 from deployc.cost.activations import layer_width
 from deployc.types.choices import Choices
 from deployc.types.facts import SERVED_BYTES, Facts
-from deployc.types.figure import Figure, exact
+from deployc.types.figure import Figure, exact, total
 
 LARGEST = 512
 """Tokens of the largest graph, whatever max_num_seqs: vllm/config/vllm.py, _set_cudagraph_sizes."""
@@ -26,15 +26,19 @@ def capture_sizes(max_num_seqs: int, max_num_batched_tokens: int) -> int:
     return len(sizes) + len(range(8, min(top, 255) + 1, 8)) + len(range(256, top + 1, 16))
 
 
-def graph_parts(facts: Facts, choices: Choices, layers: int) -> tuple[float, float]:
-    """What the graphs of a rank with so many layers grow with: sizes x layers, and bytes of the largest one's layer.
+def captured(choices: Choices) -> int:
+    """Full graphs of one engine: with served adapters every size twice, with and without them.
 
-    With adapters every size is captured twice, with and without them (cudagraph_specialize_lora).
+    vllm/config/compilation.py, cudagraph_specialize_lora.
     """
-    seqs, tokens = choices.max_num_seqs.value, choices.max_num_batched_tokens.value
-    sizes = capture_sizes(seqs, tokens) * (2 if choices.adapter_mode.value == "serve" else 1)
+    sizes = capture_sizes(choices.max_num_seqs.value, choices.max_num_batched_tokens.value)
+    return sizes * (2 if choices.adapter_mode.value == "serve" else 1)
+
+
+def graph_parts(facts: Facts, choices: Choices, layers: int) -> tuple[float, float]:
+    """What the graphs of a rank with so many layers grow with: sizes x layers, and bytes of the largest one's layer."""
     width = layer_width(facts.model.architecture, choices)
-    return float(sizes * layers), largest_graph(choices) * width * SERVED_BYTES[choices.dtype.value]
+    return float(captured(choices) * layers), largest_graph(choices) * width * SERVED_BYTES[choices.dtype.value]
 
 
 def cuda_graphs(facts: Facts, choices: Choices, layers: int) -> Figure:
@@ -43,5 +47,4 @@ def cuda_graphs(facts: Facts, choices: Choices, layers: int) -> Figure:
         return exact(0, "B")
     nodes, pool = graph_parts(facts, choices, layers)
     each, share = facts.calibration["graph_bytes_per_size_layer"], facts.calibration["graph_pool_layers"]
-    parts = (each.times(nodes, "B"), share.times(pool, "B"))
-    return Figure(sum(p.value for p in parts), sum(p.low for p in parts), sum(p.high for p in parts), "B", each.basis)
+    return total((each.times(nodes, "B"), share.times(pool, "B")), "B")

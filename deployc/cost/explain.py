@@ -11,7 +11,7 @@ from typing import Literal
 from deployc.cost.activations import moments
 from deployc.cost.capability import reads_fp8_kv
 from deployc.cost.context import positions
-from deployc.cost.cuda_graphs import capture_sizes
+from deployc.cost.cuda_graphs import captured
 from deployc.cost.kv_cache import Layout, layout
 from deployc.cost.load import Request
 from deployc.cost.memory import memory
@@ -23,7 +23,7 @@ from deployc.spec.deploy import Deploy
 from deployc.types.choices import Choice, Choices
 from deployc.types.explanation import Explanation, Graphs, Share
 from deployc.types.facts import Facts
-from deployc.types.figure import Figure, exact
+from deployc.types.figure import Figure, exact, through
 from deployc.types.prediction import Memory, Prediction
 
 
@@ -46,10 +46,10 @@ def explain(deploy: Deploy, facts: Facts, choices: Choices, prediction: Predicti
         needed=needed,
         needed_for=needed_for,
         gpu_memory_utilization=share if on_gpu and share <= 1 else None,
-        longest=_of(bill.kv_cache, pages.longest, "tokens"),
+        longest=through(bill.kv_cache, pages.longest, "tokens"),
         longest_fp8=_longest_fp8(facts, choices),
         positions=positions(deploy, facts),
-        requests_mean=_of(bill.kv_cache, lambda left: kv_room(pages, left, request), "requests"),
+        requests_mean=through(bill.kv_cache, lambda left: kv_room(pages, left, request), "requests"),
         tokens_are_capacity=pages.uniform,
         smallest_card=card.name if card else "",
         smallest_card_memory=card.memory.value if card else 0,
@@ -114,12 +114,7 @@ def _longest_fp8(facts: Facts, choices: Choices) -> Figure | None:
     if choices.kv_cache_dtype.value != "auto" or not reads_fp8_kv(facts):
         return None
     other = replace(choices, kv_cache_dtype=Choice("fp8", "search"))
-    return _of(memory(facts, other)[0].kv_cache, layout(facts, other).longest, "tokens")
-
-
-def _of(left: Figure, count: Callable[[float], float], unit: str) -> Figure:
-    low, value, high = (count(room) for room in (left.low, left.value, left.high))
-    return Figure(value, low, high, unit, left.basis)
+    return through(memory(facts, other)[0].kv_cache, layout(facts, other).longest, "tokens")
 
 
 def _weights(facts: Facts, choices: Choices) -> tuple[Share, ...]:
@@ -128,9 +123,8 @@ def _weights(facts: Facts, choices: Choices) -> tuple[Share, ...]:
 
 
 def _graphs(facts: Facts, choices: Choices) -> Graphs:
-    sizes = capture_sizes(choices.max_num_seqs.value, choices.max_num_batched_tokens.value)
     twice = choices.adapter_mode.value == "serve"
-    return Graphs(sizes * (1 + twice), twice, counts_graphs(facts, choices))
+    return Graphs(captured(choices), twice, counts_graphs(facts, choices))
 
 
 def _activations(facts: Facts, choices: Choices) -> tuple[Share, ...]:

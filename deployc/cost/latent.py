@@ -20,8 +20,13 @@ def expanded_context(facts: Facts, choices: Choices) -> float:
     model = facts.model.architecture
     if all(cache.kind != "mla" for cache in model.caches):
         return 0.0
-    config = facts.model.language_config
     seqs, block = choices.max_num_seqs.value, layout(facts, choices).block_size
     tokens = max(min(max(8 * choices.max_model_len.value, 4 * seqs * block), MOST), seqs * block)
-    heads = -(-model.heads // choices.tensor_parallel_size.value)
-    return float(tokens * heads * (config["qk_nope_head_dim"] + config["v_head_dim"]))
+    return float(tokens * expanded_width(facts, choices))
+
+
+def expanded_width(facts: Facts, choices: Choices) -> int:
+    """Elements of a token's keys and values as kv_b_proj expands them, all heads of a rank."""
+    config = facts.model.language_config
+    heads = -(-facts.model.architecture.heads // choices.tensor_parallel_size.value)
+    return int(heads * (config["qk_nope_head_dim"] + config["v_head_dim"]))

@@ -7,7 +7,6 @@ vllm/v1/worker/gpu_worker.py, determine_available_memory. CPU: the pool has a si
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from deployc.cost.activations import activations
@@ -19,7 +18,7 @@ from deployc.cost.runner import counts_graphs
 from deployc.cost.weights import loaded_bytes, weight_bytes
 from deployc.types.choices import Choices
 from deployc.types.facts import SERVED_BYTES, Facts
-from deployc.types.figure import Figure, doubted, exact, weakest
+from deployc.types.figure import Figure, doubted, exact, through, weakest
 from deployc.types.prediction import Memory
 
 
@@ -45,15 +44,10 @@ def memory(facts: Facts, choices: Choices) -> tuple[Memory, KvCache]:
 def kv(facts: Facts, choices: Choices, left: Figure) -> KvCache:
     """Tokens and requests that fit into `left` bytes a card."""
     pages = layout(facts, choices)
-
-    def figure(count: Callable[[float], float], unit: str) -> Figure:
-        low, value, high = (count(room) for room in (left.low, left.value, left.high))
-        return Figure(value, low, high, unit, left.basis)
-
     return KvCache(
-        figure(pages.logged_tokens, "tokens"),
-        figure(pages.usable_tokens, "tokens"),
-        figure(pages.concurrency, "requests"),
+        through(left, pages.logged_tokens, "tokens"),
+        through(left, pages.usable_tokens, "tokens"),
+        through(left, pages.concurrency, "requests"),
         exact(pages.token_bytes * choices.tensor_parallel_size.value, "B"),
     )
 

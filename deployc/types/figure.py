@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar
 
@@ -54,6 +54,18 @@ def exact(value: float, unit: str) -> Figure:
 def banded(value: float, unit: str, basis: Basis, below: float, above: float) -> Figure:
     """A figure with a relative band: `below=0.3` puts `low` 30 % under `value`."""
     return Figure(value, value * (1 - below), value * (1 + above), unit, basis)
+
+
+def through(figure: Figure, count: Callable[[float], float], unit: str) -> Figure:
+    """What `count`, which never falls, makes of a figure and of both ends of its band."""
+    low, value, high = (count(end) for end in (figure.low, figure.value, figure.high))
+    return Figure(value, low, high, unit, figure.basis)
+
+
+def total(parts: Sequence[Figure], unit: str) -> Figure:
+    """The sum of figures of one unit, as sure as its shakiest term."""
+    value, low, high = (sum(getattr(part, end) for part in parts) for end in ("value", "low", "high"))
+    return Figure(value, low, high, unit, weakest(part.basis for part in parts))
 
 
 def weakest(bases: Iterable[Basis]) -> Basis:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from deployc.cost.latent import expanded_width
 from deployc.cost.parallel import round_up, stage_layers, stages
 from deployc.cost.weights.held import held
 from deployc.cost.weights.rotary import rotary_tables
@@ -92,6 +93,5 @@ def absorbed(facts: Facts, choices: Choices) -> int:
     copied = facts.calibration.memory.latent_copies or bool(facts.model.quantization)
     if not copied or all(cache.kind != "mla" for cache in arch.caches):
         return 0
-    heads = -(-arch.heads // choices.tensor_parallel_size.value)
-    each = heads * (text["qk_nope_head_dim"] + text["v_head_dim"]) * text["kv_lora_rank"]
+    each = expanded_width(facts, choices) * text["kv_lora_rank"]
     return int(each * 2 * sum(len(c.layers) for c in arch.caches if c.kind == "mla"))

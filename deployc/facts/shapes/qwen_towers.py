@@ -41,17 +41,18 @@ def qwen2_vl(sizes: Sizes) -> Iterator[Part]:
     """`hidden_size` is that of the language model here, `embed_dim` the tower's."""
     hidden = sizes.number("embed_dim", 1280)
     inner = hidden * _ratio(sizes)
-
-    def layer() -> Iterator[Part]:
-        yield from _attention(hidden)
-        yield from linear("mlp.fc1", inner, hidden, bias=True)
-        yield from linear("mlp.fc2", hidden, inner, bias=True)
-        yield from norm("norm1", hidden, bias=True)
-        yield from norm("norm2", hidden, bias=True)
-
     yield from _patches(sizes, hidden, 14, bias=False)
-    yield from _blocks(sizes, layer(), 32)
+    yield from _blocks(sizes, _plain_layer(hidden, inner, "mlp.fc"), 32)
     yield from _old_merger(sizes, hidden, sizes.number("hidden_size", 3584), bias=True)
+
+
+def _plain_layer(hidden: int, inner: int, linears: str) -> Iterator[Part]:
+    """Attention, two linears named so, with 1 and 2 behind, and two norms, all with biases."""
+    yield from _attention(hidden)
+    yield from linear(f"{linears}1", inner, hidden, bias=True)
+    yield from linear(f"{linears}2", hidden, inner, bias=True)
+    yield from norm("norm1", hidden, bias=True)
+    yield from norm("norm2", hidden, bias=True)
 
 
 def _ratio(sizes: Sizes) -> int:
@@ -92,16 +93,9 @@ def qwen3_vl(*, deepstack: bool) -> Block:
         hidden, inner = sizes.number("hidden_size", 1152), sizes.number("intermediate_size", 4304)
         out = sizes.number("out_hidden_size", 3584)
 
-        def layer() -> Iterator[Part]:
-            yield from _attention(hidden)
-            yield from linear("mlp.linear_fc1", inner, hidden, bias=True)
-            yield from linear("mlp.linear_fc2", hidden, inner, bias=True)
-            yield from norm("norm1", hidden, bias=True)
-            yield from norm("norm2", hidden, bias=True)
-
         yield from _patches(sizes, hidden, 16, bias=True)
         yield from linear("pos_embed", sizes.number("num_position_embeddings", 2304), hidden)
-        yield from _blocks(sizes, layer(), 27)
+        yield from _blocks(sizes, _plain_layer(hidden, inner, "mlp.linear_fc"), 27)
         yield from within("merger", _merger(sizes, hidden, out, hidden))
         count = len(_deep(sizes)) if deepstack else 0
         if count:

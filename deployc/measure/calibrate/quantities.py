@@ -10,7 +10,7 @@ from deployc.cost.kv_cache import layout
 from deployc.cost.memory import KvCache, kv, memory
 from deployc.measure.calibrate.start import Start
 from deployc.types.facts import Facts
-from deployc.types.figure import Figure
+from deployc.types.figure import Figure, through
 from deployc.types.prediction import Memory
 
 GIB = 2**30
@@ -113,8 +113,7 @@ def _with_peak(bill: Memory, peak: Figure) -> Memory:
 
 def _blocks(start: Start, room: Figure) -> Figure:
     pages = layout(start.facts, start.choices)
-    low, value, high = (pages.blocks(size) for size in (room.low, room.value, room.high))
-    return Figure(value, low, high, "blocks", room.basis)
+    return through(room, pages.blocks, "blocks")
 
 
 def rests_on(quantity: str, facts: Facts) -> frozenset[str]:
