@@ -104,7 +104,7 @@ def cpu_kv_cache(deploy: Deploy, facts: Facts, choices: Choices) -> Choice[int] 
     if facts.smallest.name != "cpu":
         return None
     written = deploy.engine.env.get("VLLM_CPU_KVCACHE_SPACE")
-    if written is not None and written.strip().isdigit():
+    if written is not None and written.strip().isdecimal():
         at = deploy.because("engine.env.VLLM_CPU_KVCACHE_SPACE")
         return Choice(int(written) * GIB, at, "as written")
     request, pages = mean_request(deploy), layout(facts, choices)

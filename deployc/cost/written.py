@@ -44,7 +44,7 @@ def as_count(value: Any) -> int | None:
         return None
     if isinstance(value, int):
         return value
-    if value.strip().isdigit():
+    if value.strip().isdecimal():
         return int(value)
     short = _SIZE.match(value.strip())
     return int(float(short[1]) * _FACTOR[short[2]]) if short else None

@@ -34,7 +34,7 @@ def _limits(root: Path) -> Iterator[tuple[int, str]]:
         group = Path(path.lstrip("/"))
         for folder in (group, *group.parents):
             text = _text(root / base / folder / file).strip()
-            if text.isdigit():
+            if text.isdecimal():
                 yield int(text), f"the cgroup's limit in /{base}/{folder / file}"
 
 

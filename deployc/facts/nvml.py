@@ -70,7 +70,7 @@ def _handles(deploy: Deploy, nvml: Any, report: Report) -> list[Any]:
 
 
 def _handle(nvml: Any, device: int | str, here: int) -> Any | None:
-    if isinstance(device, str) and device.isdigit():
+    if isinstance(device, str) and device.isdecimal():
         device = int(device)
     try:
         if isinstance(device, int):

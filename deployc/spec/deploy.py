@@ -45,7 +45,7 @@ class Deploy(Section):
     def at(self, dotted: str | Path) -> Span | None:
         """Where a value was written, e.g. `at("hardware.gpu")`; its nearest parent's place where the file is silent."""
         path: Path = tuple(dotted.split(".")) if isinstance(dotted, str) else dotted
-        path = tuple(int(p) if isinstance(p, str) and p.isdigit() else p for p in path)
+        path = tuple(int(p) if isinstance(p, str) and p.isdecimal() else p for p in path)
         for end in range(len(path), -1, -1):
             if (span := self._spans.get(path[:end])) is not None:
                 return span
@@ -53,7 +53,7 @@ class Deploy(Section):
 
     def written(self, dotted: str) -> bool:
         """Whether the file itself sets this value (so that it is the user's and not ours)."""
-        return tuple(int(p) if p.isdigit() else p for p in dotted.split(".")) in self._spans
+        return tuple(int(p) if p.isdecimal() else p for p in dotted.split(".")) in self._spans
 
     def because(self, dotted: str) -> str:
         """The `because` of a value the user wrote: "deploy.yaml:31"."""

@@ -110,7 +110,17 @@ def test_one_adapter_is_merged_several_are_served() -> None:
 
 @pytest.mark.parametrize(
     ("written", "count"),
-    [(7, 7), ("7", 7), ("16k", 16_000), ("16K", 16_384), ("1.5k", 1500), ("x", None), (True, None), (1.5, None)],
+    [
+        (7, 7),
+        ("7", 7),
+        ("16k", 16_000),
+        ("16K", 16_384),
+        ("1.5k", 1500),
+        ("x", None),
+        ("²", None),
+        (True, None),
+        (1.5, None),
+    ],
 )
 def test_counts_are_read_as_the_engine_reads_them(written: object, count: int | None) -> None:
     assert as_count(written) == count

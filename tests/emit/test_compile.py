@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from configured import card, facts_of, yaml_of
 from handmade import QWEN_ON_4090, choices, deploy_of, edited, engine_facts, facts, prediction
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
@@ -148,6 +148,7 @@ ANYTHING = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
 
 @settings(max_examples=60, deadline=None)
+@example("\x1f", "²", "", "", "")
 @given(ANYTHING, ANYTHING, ANYTHING, ANYTHING, ANYTHING)
 def test_any_text_is_shipped_whole_or_refused_with_a_reason(
     value: str, nested: str, model: str, secret: str, image: str
