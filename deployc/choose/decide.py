@@ -13,7 +13,8 @@ from deployc.cost.capability import INT8_BEFORE, INT8_SINCE
 from deployc.cost.kv_cache import keeps_prefixes, layout
 from deployc.cost.memory import memory
 from deployc.cost.parallel import undivided
-from deployc.cost.prediction import kv_room, mean_request
+from deployc.cost.prediction import kv_room
+from deployc.cost.request import mean_request
 from deployc.cost.written import written_count, written_switch
 from deployc.diagnostics import Report
 from deployc.spec.deploy import Deploy

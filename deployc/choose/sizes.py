@@ -10,7 +10,8 @@ from deployc.cost.batch import batch_defaults
 from deployc.cost.context import positions
 from deployc.cost.kv_cache import layout
 from deployc.cost.memory import memory
-from deployc.cost.prediction import kv_room, mean_request
+from deployc.cost.prediction import kv_room
+from deployc.cost.request import mean_request
 from deployc.cost.start_check import held_by_others, highest_utilization
 from deployc.cost.written import written_count, written_flag
 from deployc.spec.deploy import Deploy

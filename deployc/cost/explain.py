@@ -13,10 +13,10 @@ from deployc.cost.capability import reads_fp8_kv
 from deployc.cost.context import positions
 from deployc.cost.cuda_graphs import captured
 from deployc.cost.kv_cache import Layout, layout
-from deployc.cost.load import Request
 from deployc.cost.memory import memory
 from deployc.cost.other_cards import smallest_card
-from deployc.cost.prediction import kv_room, mean_request
+from deployc.cost.prediction import kv_room
+from deployc.cost.request import Request, mean_request
 from deployc.cost.runner import counts_graphs
 from deployc.cost.weights import loading_gap, weight_bytes
 from deployc.spec.deploy import Deploy

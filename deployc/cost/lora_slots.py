@@ -21,5 +21,5 @@ def lora_slots(facts: Facts, choices: Choices) -> Figure:
     if choices.adapter_mode.value != "serve" or choices.max_loras is None or choices.max_lora_rank is None:
         return exact(0, "B")
     each = choices.max_lora_rank.value * choices.max_loras.value
-    elements = sum((out + inner) * each * count for out, inner, count in linears(facts, choices))
+    elements = sum((one.outputs + one.inputs) * each * one.copies for one in linears(facts, choices))
     return exact(elements * SERVED_BYTES[choices.dtype.value], "B")

@@ -9,7 +9,8 @@ from dataclasses import replace
 from deployc import units
 from deployc.cost.context import positions
 from deployc.cost.kv_cache import Layout, layout
-from deployc.cost.prediction import kv_room, mean_request
+from deployc.cost.prediction import kv_room
+from deployc.cost.request import mean_request
 from deployc.diagnostics import Diagnostic, Span, error, note, warning
 from deployc.rules.case import Case
 from deployc.rules.remedies import highest_share, least_share, remedies, room, startable, with_value

@@ -15,7 +15,8 @@ from deployc.cost.kv_cache import layout
 from deployc.cost.memory import KvCache, memory
 from deployc.cost.other_cards import on_card, smallest_card, starts
 from deployc.cost.parallel import undivided
-from deployc.cost.prediction import kv_room, mean_request
+from deployc.cost.prediction import kv_room
+from deployc.cost.request import mean_request
 from deployc.cost.start_check import highest_utilization
 from deployc.rules.case import Case
 from deployc.types.choices import Choice, Choices

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from deployc.types.engine_memory import EngineMemory
 from deployc.types.figure import Factor
+from deployc.types.speed import SpeedProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,7 @@ class Calibration:
     factors: Mapping[str, Factor]
     measured_on: str = ""  # "vLLM 0.25.1 on NVIDIA H200": where the measured ones were read
     engine: EngineMemory | None = None
+    speed: tuple[SpeedProfile, ...] = ()
 
     def __getitem__(self, name: str) -> Factor:
         return self.factors[name]

@@ -11,13 +11,14 @@ from deployc.cost.weights.held import Held, held, loaded
 from deployc.cost.weights.linears import linears
 from deployc.cost.weights.loading import Part, loading_gap
 from deployc.cost.weights.names import EMBEDDINGS, read
+from deployc.cost.weights.products import Product, products
 from deployc.cost.weights.shard import shard
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts, TensorGroup
 
 __all__ = [
-    "Held", "Part", "draft_bytes", "held", "is_embedding", "is_named", "is_quantized", "linears",
-    "loaded", "loaded_bytes", "loading_gap", "shard", "stage_bytes", "streamed_bytes", "weight_bytes",
+    "Held", "Part", "Product", "draft_bytes", "held", "is_embedding", "is_named", "is_quantized", "linears",
+    "loaded", "loaded_bytes", "loading_gap", "products", "shard", "stage_bytes", "streamed_bytes", "weight_bytes",
 ]  # fmt: skip
 
 

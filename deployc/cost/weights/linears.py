@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from deployc.cost.weights.held import loaded
 from deployc.cost.weights.names import Name, read
@@ -13,8 +13,15 @@ from deployc.types.choices import Choices
 from deployc.types.facts import Facts, TensorGroup
 from deployc.types.scheme import packed_bits
 
-Linear = tuple[int, int, int]
-"""Outputs, inputs, how many."""
+
+class Linear(NamedTuple):
+    """Matrices of one size: outputs, inputs, how many; which module they are, and whether experts that are chosen."""
+
+    outputs: int
+    inputs: int
+    copies: int
+    of: str = ""
+    routed: bool = False
 
 
 def linears(facts: Facts, choices: Choices) -> Iterator[Linear]:
@@ -29,7 +36,7 @@ def linears(facts: Facts, choices: Choices) -> Iterator[Linear]:
             continue
         plain = TensorGroup(f"{group.pattern.rpartition('.')[0]}.weight", "BF16", shape, group.count)
         out, inner = shape_on_rank(plain, read(plain.pattern), model.architecture, model.language_config, ranks)
-        yield out, inner, group.count
+        yield Linear(out, inner, group.count, name.of, name.routed)
 
 
 def _unpacked(group: TensorGroup, name: Name, quantization: Mapping[str, Any], arch: Architecture) -> tuple[int, ...]:

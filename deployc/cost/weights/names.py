@@ -101,8 +101,13 @@ def read(pattern: str) -> Name:
         routed=bool(expert) or (module in STACKED and "block_sparse_moe" in parts),
         tower=tower,
         held_as=held,
-        kind=_NUMBERS.sub("#", held),
+        kind=without_numbers(held),
     )
+
+
+def without_numbers(held: str) -> str:
+    """What the names of all layers' tensors have in common."""
+    return _NUMBERS.sub("#", held)
 
 
 def _split_joint(module: str) -> tuple[str, str]:

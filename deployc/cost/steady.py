@@ -1,0 +1,51 @@
+"""The steady state of one engine by arithmetic, without following a queue: bounds, and where a search begins.
+
+While n requests run, each needs its prompt once and a step for every output token; a prompt's cost is what it adds to
+a step that decodes anyway.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deployc.cost.request import Request
+from deployc.cost.step import Step, Work
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """n requests always running: seconds and 1/s of one engine."""
+
+    running: float
+    tpot: float
+    requests_per_second: float
+
+
+def steady(step: Step, request: Request, running: int, max_num_batched_tokens: int) -> Steady:
+    """`running` requests at once, their prompts spread evenly over the steps."""
+    decode = step.seconds(Work(running, running * request.context))
+    added = prompt_seconds(step, request, running, max_num_batched_tokens)
+    cycle = request.output_tokens * decode + running * added
+    return Steady(running, cycle / max(1.0, request.output_tokens), running / cycle)
+
+
+def prompt_seconds(step: Step, request: Request, running: int, max_num_batched_tokens: int) -> float:
+    """What the mean prompt adds to steps that decode `running` sequences, cut where it is longer than a step."""
+    most = max(1, max_num_batched_tokens - running)
+    whole, rest = divmod(round(request.uncached_tokens), most)
+    before = request.input_tokens - request.uncached_tokens
+    parts = [most] * whole + ([rest] if rest else [])
+    plain = step.seconds(Work(running, running * request.context))
+    seconds = 0.0
+    for index, part in enumerate(parts):
+        area = part * (before + part / 2)
+        ends = int(index == len(parts) - 1)
+        work = Work(running, running * request.context, 1, part, area, ends, int(index == 0))
+        seconds += step.seconds(work) - plain
+        before += part
+    return seconds
+
+
+def most_running(room: float, max_num_seqs: int) -> int:
+    """Requests that one engine runs at once: by KV cache and by max_num_seqs; at least one, if only on paper."""
+    return max(1, int(min(float(max_num_seqs), room)))
