@@ -30,7 +30,7 @@ def score(
     from deployc.measure import calibrate as measured
 
     rows, report = measured.read(files)
-    document = measured.document(measured.score(rows), report)
+    document = measured.document(measured.score(rows.starts), report)
     if json:
         show.json(document)
     else:

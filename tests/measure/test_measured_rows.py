@@ -86,7 +86,7 @@ def test_lines_that_are_no_rows_are_told_with_their_place_and_the_others_read(tm
     speed = {"id": "s", "engine": "vllm", "load": {"kind": "closed"}}
     file.write_text("\n".join([json.dumps(OWN[0]), "{oops", "", json.dumps(speed), "[1]", "more"]))
     rows, report = read([file])
-    assert [row.id for row in rows] == [OWN[0]["id"]]
+    assert [row.id for row in rows.starts] == [OWN[0]["id"]]
     found = {d.code: (d.at.line if d.at else 0, d.detail) for d in report}
     assert found.keys() == {"DC671", "DC672"}
     assert found["DC671"][0] == 2
@@ -101,5 +101,5 @@ def test_a_file_that_is_none_is_told(tmp_path: Path, content: bytes | None) -> N
     if content is not None:
         file.write_bytes(content)
     rows, report = read([file, tmp_path])
-    assert rows == []
+    assert not rows
     assert [d.code for d in report] == ["DC672" if content == b"" else "DC670", "DC670"]

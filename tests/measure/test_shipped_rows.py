@@ -22,7 +22,7 @@ LOGGED = ("full logs", "own starts")
 def scored() -> tuple[Scored, ...]:
     rows, report = read(ROWS)
     assert not report.errors
-    return score(rows).scored
+    return score(rows.starts).scored
 
 
 def errors(scored: tuple[Scored, ...], quantity: str, *groups: str) -> list[float]:

@@ -43,7 +43,7 @@ def samples(paths: Iterable[Path], quantity: str) -> list[Sample]:
     if report.errors:
         raise Stop(report)
     found: dict[Any, Sample] = {}
-    for row in rows:
+    for row in rows.starts:
         try:
             begun = start(row)
         except Unknown:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
+from deployc.measure.calibrate.cells import Cells
 from deployc.types.facts import MOST_CARDS
 
 Kind = Literal["own starts", "full logs", "tables", "threads"]
@@ -35,7 +36,6 @@ PREDICTED = frozenset(
      "enable_expert_parallel", "enforce_eager", "kv_cache_dtype", "quantization", "dtype", "block_size"}
 )  # fmt: skip
 """Arguments of the engine that the prediction follows; others of an own start are noted."""
-_LARGEST = 10.0**15
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,57 +71,23 @@ class Row:
     max_lora_rank: int | None
     warm: bool  # the compile cache was filled by an earlier start
     measured: Mapping[str, float]
+    enable_prefix_caching: bool | None = None
     notes: tuple[str, ...] = ()
     said: str = ""  # the row's own note
     source: str = ""  # its address
 
 
-@dataclass(slots=True)
-class _Cells:
-    """The values of a row, each asked for by its type."""
-
-    values: Mapping[str, Any]
-    notes: list[str] = field(default_factory=list)
-
-    def number(self, key: str) -> float | None:
-        value = self.values.get(key)
-        if value is None:
-            return None
-        if isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST < value < _LARGEST:
-            return float(value)
-        self.notes.append(f"{key}: {value!r:.40} is no number to use, left out")
-        return None
-
-    def whole(self, key: str, most: float = _LARGEST) -> int | None:
-        value = self.number(key)
-        if value is None:
-            return None
-        if value == int(value) and 1 <= value <= most:
-            return int(value)
-        self.notes.append(f"{key}: {value:g} is no count, left out")
-        return None
-
-    def text(self, key: str) -> str | None:
-        value = self.values.get(key)
-        return value if isinstance(value, str) and value.strip() else None
-
-    def object(self, key: str) -> Mapping[str, Any]:
-        value = self.values.get(key)
-        return value if isinstance(value, dict) else {}
-
-    def measured(self, names: Mapping[str, str]) -> dict[str, float]:
-        found = {name: self.number(key) for key, name in names.items()}
-        return {name: value for name, value in found.items() if value is not None}
-
-
 def own_start(values: Mapping[str, Any], file: str, line: int) -> Row:
     """A row of `measured_h200_memory.jsonl` and its like: an engine start made to measure it."""
-    cells = _Cells(values)
-    arguments = _Cells(cells.object("engine_args"), cells.notes)
+    cells = Cells(values)
+    arguments = Cells(cells.object("engine_args"), cells.notes)
     said = cells.text("note") or ""
     config = dict(cells.object("model_config"))
     quantization = cells.text("quant") or arguments.text("quantization")
-    if "quantization_config not taken" in said and config.pop("quantization_config", None):
+    if ("quantization_config not taken" in said or cells.text("quantization_seen") == "None") and (
+        quantization or "quantization_config" in config
+    ):
+        config.pop("quantization_config", None)
         quantization = None
         cells.notes.append("the engine did not take the quantization: scored as 16 bit")
     if other := sorted(map(str, arguments.values.keys() - PREDICTED)):
@@ -137,7 +103,7 @@ def own_start(values: Mapping[str, Any], file: str, line: int) -> Row:
         pipeline_parallel_size=cells.whole("pp", MOST_CARDS) or arguments.whole("pipeline_parallel_size", MOST_CARDS),
         data_parallel_size=cells.whole("dp", MOST_CARDS) or arguments.whole("data_parallel_size", MOST_CARDS),
         expert_parallel=bool(arguments.values.get("enable_expert_parallel")),
-        enforce_eager=bool(arguments.values.get("enforce_eager", False)),
+        enforce_eager=bool(cells.flag("enforce_eager") or arguments.flag("enforce_eager")),
         max_loras=(arguments.whole("max_loras") or 1) if lora else None,  # the engine's own defaults
         max_lora_rank=(arguments.whole("max_lora_rank") or 16) if lora else None,
         warm=cells.text("compile_cache") == "warm",
@@ -147,11 +113,10 @@ def own_start(values: Mapping[str, Any], file: str, line: int) -> Row:
 
 def published_start(values: Mapping[str, Any], file: str, line: int) -> Row:
     """A row of `vllm_memory_logs.jsonl` and its like: a start made by others, from a log, a table or a thread."""
-    cells = _Cells(values)
+    cells = Cells(values)
     basis = cells.text("basis") or ""
     kind: Kind = "full logs" if "full log" in basis else "tables" if "table" in basis else "threads"
     gpu, cards = _card(cells.text("gpu"))
-    eager = values.get("enforce_eager")
     measured = cells.measured({name: name for name in PUBLISHED} | ALSO)
     about = re.fullmatch(r"~?\s*(\d+(?:\.\d+)?)\s*([kM]?)", cells.text("kv_cache_tokens_approx") or "")
     if about and "kv_cache_tokens" not in measured:
@@ -167,14 +132,14 @@ def published_start(values: Mapping[str, Any], file: str, line: int) -> Row:
         pipeline_parallel_size=cells.whole("pp", MOST_CARDS),
         data_parallel_size=cells.whole("dp", MOST_CARDS),
         expert_parallel=values.get("enable_expert_parallel") is True,
-        enforce_eager=eager if isinstance(eager, bool) else None,
+        enforce_eager=cells.flag("enforce_eager"),
         max_loras=None, max_lora_rank=None,
         warm=cells.text("compile_cache") == "warm",
         measured=measured,
     )  # fmt: skip
 
 
-def _row(cells: _Cells, file: str, line: int, kind: Kind, **own: Any) -> Row:
+def _row(cells: Cells, file: str, line: int, kind: Kind, **own: Any) -> Row:
     """What both formats call by one name; notes last, when every cell was looked at."""
     shared: dict[str, Any] = {
         "id": str(cells.values.get("id") or f"line {line}"),
@@ -189,6 +154,7 @@ def _row(cells: _Cells, file: str, line: int, kind: Kind, **own: Any) -> Row:
         "dtype": cells.text("dtype"),
         "kv_cache_dtype": cells.text("kv_cache_dtype"),
         "block_size": cells.whole("block_size"),
+        "enable_prefix_caching": cells.flag("enable_prefix_caching"),
         "said": cells.text("note") or "",
         "source": cells.text("source") or "",
     }

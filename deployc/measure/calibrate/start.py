@@ -168,7 +168,9 @@ def _choices(row: Row, model: ModelFacts, known: EngineFacts, version: str, of_c
         max_num_batched_tokens=batch,
         gpu_memory_utilization=share,
         enforce_eager=Choice(bool(row.enforce_eager), "row" if row.enforce_eager is not None else "default"),
-        enable_prefix_caching=Choice(keeps_prefixes(asked), "default"),
+        enable_prefix_caching=Choice(keeps_prefixes(asked), "default")
+        if row.enable_prefix_caching is None
+        else Choice(row.enable_prefix_caching, "row"),
         pipeline_parallel_size=Choice(row.pipeline_parallel_size or 1, "row"),
         data_parallel_size=Choice(row.data_parallel_size or 1, "row"),
         expert_parallel=Choice(row.expert_parallel, "row"),
