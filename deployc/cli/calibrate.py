@@ -15,22 +15,32 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=N
 
 @app.callback()
 def calibrate() -> None:
-    """Compare the cost model with measured engine starts."""
+    """Compare the cost model with measured engine starts and runs."""
 
 
 @app.command()
 def score(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="JSON lines, one measured start a line.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="JSON lines, one measured start or run a line.")
+    ],
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", metavar="FILE", help="What another estimator says of these runs, beside this model."),
+    ] = None,
     json: options.Json = False,
     no_color: options.NoColor = False,
 ) -> int:
-    """Score the memory model on measured rows. Example: deployc calibrate score starts.jsonl --json"""
+    """Score the cost model on measured rows: memory and speed. Example: deployc calibrate score rows.jsonl --json"""
     import sys
 
     from deployc.measure import calibrate as measured
 
     rows, report = measured.read(files)
-    document = measured.document(measured.score(rows.starts), report)
+    other = None
+    if against is not None:
+        other, faults = measured.estimates(against)
+        report.extend(faults)
+    document = measured.document(measured.score(rows.starts), measured.score_runs(rows.runs, other), report)
     if json:
         show.json(document)
     else:

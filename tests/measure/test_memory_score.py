@@ -13,7 +13,7 @@ from test_measured_rows import DATA, OWN, PUBLISHED, own, published
 
 from deployc.cli.main import run
 from deployc.diagnostics import Report
-from deployc.measure.calibrate import document, score
+from deployc.measure.calibrate import document, score, score_runs
 from deployc.measure.calibrate.card import card
 from deployc.measure.calibrate.document import summary, worst_first
 from deployc.measure.calibrate.rows import own_start, published_start
@@ -29,11 +29,15 @@ def scored(measured: float, predicted: float, quantity: str = "weights_gib", roo
 
 
 def test_errors_are_relative_to_what_was_measured() -> None:
-    """Predicted 11 and 8 of measured 10: +10 % and -20 %; mean size 15 %, bias -5 %, off by 1 and 2 GiB."""
+    """Predicted 11 and 8 of measured 10: +10 % and -20 %; mean size 15 %, bias -5 %, off by 1 and 2 GiB.
+
+    Half the bands: 0 and 2 / 8, in the median 12.5 %.
+    """
     found = summary([scored(10, 11), scored(10, 8, room=2)])
+    assert found.pop("basis") == ["exact"]
     assert found == pytest.approx(
         {"n": 2, "mape": 0.15, "median_ape": 0.15, "worst": 0.2, "bias": -0.05, "mae": 1.5, "mae_gib": 1.5,
-         "inside_band": 0.5}
+         "inside_band": 0.5, "half_width": 0.125}
     )  # fmt: skip
 
 
@@ -231,12 +235,12 @@ def test_no_row_stops_the_others(data: st.DataObject) -> None:
     mine = [one.quantity for one in done.scored if one.file == "rows.jsonl"]
     left = [name for one in done.not_scored for name in one.quantities]
     assert set(row.measured) <= {*mine, *left}
-    assert json.dumps(document(done, Report()))
+    assert json.dumps(document(done, score_runs([]), Report()))
 
 
 def test_text_shows_tables_the_worst_and_what_is_left() -> None:
     rows = [own(row["id"]) for row in OWN] + [published(row["id"]) for row in PUBLISHED]
-    text = view(document(score(rows), Report()), color=False, width=80)
+    text = view(document(score(rows), score_runs([]), Report()), color=False, width=80)
     for shown in ("H200, vLLM 0.25.1, own starts", "H100, vLLM 0.19.0, full logs", "Worst first", "Not scored",
                   "model_config: there is none"):  # fmt: skip
         assert shown in text
@@ -253,7 +257,7 @@ def test_the_command_prints_one_document(capsys: pytest.CaptureFixture[str]) -> 
     code, out, err = command(capsys, str(DATA / "own.jsonl"), str(DATA / "published.jsonl"), "--json")
     found = json.loads(out)
     assert (code, err) == (0, "")
-    assert found.keys() == {"format_version", "groups", "rows", "not_scored", "diagnostics"}
+    assert found.keys() == {"format_version", "groups", "rows", "not_scored", "speed", "diagnostics"}
     weights = found["groups"]["H200, vLLM 0.25.1, own starts"]["weights_gib"]
     assert weights["n"] == len(OWN)
     assert weights["worst"] >= weights["mape"] >= 0

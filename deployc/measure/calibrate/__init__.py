@@ -1,10 +1,12 @@
 """Measured rows against the cost model.
 
-In: files of JSON lines, one engine start each. Out: a score: errors by group and quantity, and every row or its reason.
+In: files of JSON lines, one engine start or one run each. Out: a score: errors by group and quantity, and every row or
+its reason.
 """
 
 from deployc.measure.calibrate.document import document
 from deployc.measure.calibrate.lines import read
 from deployc.measure.calibrate.score import score
+from deployc.measure.calibrate.speed import estimates, score_runs
 
-__all__ = ["document", "read", "score"]
+__all__ = ["document", "estimates", "read", "score", "score_runs"]

@@ -1,4 +1,4 @@
-"""A score as one JSON object: errors by group and quantity, the rows worst first, and what was not scored."""
+"""Scores as one JSON object: errors by group and quantity, the rows worst first, and what was not scored."""
 
 from __future__ import annotations
 
@@ -9,42 +9,75 @@ from typing import Any
 
 from deployc.diagnostics import Report
 from deployc.measure.calibrate.score import Score, Scored
+from deployc.measure.calibrate.speed.score import Against, SpeedScore
 from deployc.plan.document import diagnostics
 
-FORMAT_VERSION = "1.0"
+FORMAT_VERSION = "1.1"
+ALL = "all"
+"""The group of all runs, beside those by kind."""
 
 
-def document(score: Score, report: Report) -> dict[str, Any]:
-    """What `deployc calibrate score --json` prints.
+def document(score: Score, speed: SpeedScore, report: Report) -> dict[str, Any]:
+    """What `deployc calibrate score --json` prints: of starts at the top, of runs under `speed`.
 
-    `groups` {group: {quantity: {n, mape, median_ape, worst, bias, mae, inside_band}}}: relative errors as shares of
-    what was measured, `worst` the largest, `bias` their signed mean; `mae` in the quantity's own unit (GiB, tokens,
-    blocks, requests), for sizes as `mae_gib` too; `inside_band` the share within the predicted band. None where no
-    figure above zero was measured.
+    `groups` {group: {quantity: {n, mape, median_ape, worst, bias, mae, inside_band, half_width, basis}}}: relative
+    errors as shares of what was measured, `worst` the largest, `bias` their signed mean; `mae` in the quantity's own
+    unit (GiB, tokens, blocks, requests, s, 1/s), for sizes as `mae_gib` too; `inside_band` the share within the
+    predicted band, `half_width` the median of half that band as a share of the prediction. None where no figure above
+    zero was measured, or predicted.
     """
-    groups: dict[str, dict[str, list[Scored]]] = defaultdict(lambda: defaultdict(list))
-    for one in score.scored:
-        groups[one.group][one.quantity].append(one)
+    every = Score(speed.scored, speed.not_scored)
     return {
         "format_version": FORMAT_VERSION,
-        "groups": {
-            group: {quantity: summary(of) for quantity, of in quantities.items()}
-            for group, quantities in sorted(groups.items())
+        **_part(score, _groups(score.scored)),
+        "speed": {
+            **_part(every, {**_groups(speed.scored), **_groups(speed.scored, ALL)}),
+            "against": _against(speed.against) if speed.against else None,
         },
-        "rows": [_row(one) for one in worst_first(score.scored)],
-        "not_scored": [
-            {"id": one.id, "reason": one.reason, "quantities": list(one.quantities), "at": f"{one.file}:{one.line}"}
-            for one in score.not_scored
-        ],
         "diagnostics": diagnostics(report),
     }
 
 
-def summary(scored: Iterable[Scored]) -> dict[str, float | int | None]:
+def _part(of: Score, groups: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "groups": groups,
+        "rows": [_row(one) for one in worst_first(of.scored)],
+        "not_scored": [
+            {"id": one.id, "reason": one.reason, "quantities": list(one.quantities), "at": f"{one.file}:{one.line}"}
+            for one in of.not_scored
+        ],
+    }
+
+
+def _groups(scored: Iterable[Scored], name: str | None = None) -> dict[str, Any]:
+    """Errors by group and quantity; by quantity alone under one `name`."""
+    groups: dict[str, dict[str, list[Scored]]] = defaultdict(lambda: defaultdict(list))
+    for one in scored:
+        groups[name or one.group][one.quantity].append(one)
+    return {
+        group: {quantity: summary(of) for quantity, of in quantities.items()}
+        for group, quantities in sorted(groups.items())
+    }
+
+
+def _against(other: Against) -> dict[str, Any]:
+    """Both estimates of the same figures of the same runs, in all and by group."""
+    both = {"ours": other.ours, "theirs": other.theirs}
+    return {
+        "file": other.file,
+        "estimator": other.name,
+        "runs": other.runs,
+        **{side: {**_groups(of), **_groups(of, ALL)} for side, of in both.items()},
+    }
+
+
+def summary(scored: Iterable[Scored]) -> dict[str, Any]:
     """Errors of one quantity in one group."""
     of = list(scored)
     errors = [one.error for one in of if one.error is not None]
     sizes = [abs(error) for error in errors]
+    bands = [one.predicted for one in of if one.predicted.value > 0]
+    widths = [(band.high - band.low) / 2 / band.value for band in bands]
     off = fmean(abs(one.predicted.value - one.measured) for one in of)
     return {
         "n": len(of),
@@ -55,6 +88,8 @@ def summary(scored: Iterable[Scored]) -> dict[str, float | int | None]:
         "mae": off,
         **({"mae_gib": off} if of[0].quantity.endswith("_gib") else {}),
         "inside_band": fmean(one.inside_band for one in of),
+        "half_width": median(widths) if widths else None,
+        "basis": sorted({one.predicted.basis for one in of}),
     }
 
 
@@ -84,4 +119,5 @@ def _row(one: Scored) -> dict[str, Any]:
         "error": one.error,
         "inside_band": one.inside_band,
         "notes": list(one.notes),
+        **({"mean_of": list(one.mean_of)} if one.mean_of else {}),
     }

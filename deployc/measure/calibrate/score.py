@@ -1,4 +1,4 @@
-"""Rows -> errors: every measured figure beside its prediction, or the reason why there is none."""
+"""Starts -> errors: every measured figure beside its prediction, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DOUBT = 0.03
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One figure of one row. Sizes in GiB; `error` is relative, None where nothing or less was measured."""
+    """One figure of one row. Sizes in GiB, times in s; `error` is relative, None where nothing or less was measured."""
 
     id: str
     file: str
@@ -27,6 +27,7 @@ class Scored:
     measured: float
     predicted: Figure
     notes: tuple[str, ...]
+    mean_of: tuple[str, ...] = ()  # ids of the rows whose mean it is; none: it is of this row alone
 
     @property
     def error(self) -> float | None:

@@ -9,7 +9,9 @@ from deployc.cost.engine import engine
 from deployc.cost.memory import memory
 from deployc.cost.simulate import Load, Outcome
 from deployc.cost.speed_basis import SpeedBasis, kinds
+from deployc.cost.step import kernel
 from deployc.measure.calibrate.config import Unknown
+from deployc.measure.calibrate.score import NotScored
 from deployc.measure.calibrate.speed.load import load
 from deployc.measure.calibrate.speed.row import SpeedRow
 from deployc.measure.calibrate.start import start
@@ -52,22 +54,17 @@ class Sample:
         """Whether one request was in flight at a time."""
         return self.load.concurrency == 1
 
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """A row of speed without a prediction, and why."""
-
-    id: str
-    file: str
-    line: int
-    quantities: tuple[str, ...]
-    reason: str
+    @property
+    def group(self) -> str:
+        """ "H200, vLLM 0.25.1, bf16, experts": the kernel of its products first."""
+        first = kernel(self.facts, self.choices)
+        return ", ".join([self.card or "unnamed card", f"vLLM {self.version}", first, *sorted(self.kinds - {first})])
 
 
-def samples(rows: Iterable[SpeedRow]) -> tuple[list[Sample], list[Left]]:
+def samples(rows: Iterable[SpeedRow]) -> tuple[list[Sample], list[NotScored]]:
     """Every row in one list or the other; none stops the others."""
     made: list[Sample] = []
-    left: list[Left] = []
+    left: list[NotScored] = []
     for row in rows:
         try:
             made.append(sample(row))
@@ -76,7 +73,7 @@ def samples(rows: Iterable[SpeedRow]) -> tuple[list[Sample], list[Left]]:
             reason = str(unknown)
         except Exception as wrong:  # a fault of ours on one row is listed with it; the others are scored
             reason = f"deployc failed on this row: {type(wrong).__name__}: {wrong}"
-        left.append(Left(row.start.id, row.start.file, row.start.line, tuple(row.measured), reason))
+        left.append(NotScored(row.start.id, row.start.file, row.start.line, tuple(row.measured), reason))
     return made, left
 
 
@@ -105,7 +102,7 @@ def sample(row: SpeedRow) -> Sample:
         config=row.config,
         model=row.start.model,
         card=begun.card,
-        version=begun.facts.engine.version,
+        version=row.start.version or begun.facts.engine.version,
         facts=begun.facts,
         choices=begun.choices,
         available=available,
