@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deployc.cost.kv_cache import layout
-from deployc.cost.simulate import Delays, Limits, Load, Outcome, Trace, outcome, room, simulate
+from deployc.cost.simulate import AHEAD, Delays, Limits, Load, Outcome, Trace, outcome, room, simulate
 from deployc.cost.speed_basis import SpeedBasis
 from deployc.cost.step import Step, shape
 from deployc.types.choices import Choices
@@ -44,5 +44,9 @@ def engine(facts: Facts, choices: Choices, basis: SpeedBasis, available: float, 
         room=room(pages, available, longest),
         prefix_caching=choices.enable_prefix_caching.value,
         block_size=pages.block_size or 1,
+        ahead=AHEAD if choices.async_scheduling.value else 1,
     )
-    return Engine(Step(shape(facts, choices, basis.peaks), basis.constants), limits, basis.constants)
+    constants = basis.constants
+    if not choices.async_scheduling.value:  # one waits for the other: a maximum of exponent 1 is the sum
+        constants = replace(constants, sharpness=1.0)
+    return Engine(Step(shape(facts, choices, basis.peaks), constants), limits, constants)

@@ -77,6 +77,7 @@ def kinds(facts: Facts, choices: Choices) -> set[str]:
     found |= {"states"} if any(c.kind == "state" for c in facts.model.architecture.caches) else set()
     found |= {"adapter"} if choices.max_lora_rank is not None else set()
     found |= {"tensor-parallel"} if choices.tensor_parallel_size.value > 1 else set()
+    found |= set() if choices.async_scheduling.value else {"one step at a time"}
     return found | ({"eager"} if choices.enforce_eager.value else set())
 
 

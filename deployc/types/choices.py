@@ -43,6 +43,7 @@ class Choices:
     cpu_offload_bytes: Choice[int] = Choice(0, "default")  # weights of each card that lie in host memory
     max_lora_rank: Choice[int] | None = None  # mode serve only
     max_loras: Choice[int] | None = None
+    async_scheduling: Choice[bool] = Choice(True, "default")
 
     @property
     def needs_build(self) -> bool:

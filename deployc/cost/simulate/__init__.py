@@ -6,10 +6,10 @@ In: `Load`, `Limits`, `Delays` and the seconds of a step by its work. Out: `Trac
 from deployc.cost.simulate.load import Load, closed, lengths, poisson
 from deployc.cost.simulate.outcome import Outcome, outcome, unbounded
 from deployc.cost.simulate.room import ENDLESS, Room, room
-from deployc.cost.simulate.scheduler import Delays, Limits, simulate
+from deployc.cost.simulate.scheduler import AHEAD, Delays, Limits, simulate
 from deployc.cost.simulate.trace import Record, Trace
 
 __all__ = [
-    "ENDLESS", "Delays", "Limits", "Load", "Outcome", "Record", "Room", "Trace", "closed", "lengths", "outcome",
-    "poisson", "room", "simulate", "unbounded",
+    "AHEAD", "ENDLESS", "Delays", "Limits", "Load", "Outcome", "Record", "Room", "Trace", "closed", "lengths",
+    "outcome", "poisson", "room", "simulate", "unbounded",
 ]  # fmt: skip
