@@ -1,11 +1,11 @@
-"""Adapters: do they belong to the model, can the engine serve them, and at what price."""
+"""Adapters: do they belong to the model, and can the engine serve them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from deployc.cost.lora_slots import LORA_RANKS
-from deployc.diagnostics import Diagnostic, error, warning
+from deployc.diagnostics import Diagnostic, error
 from deployc.rules.adapter_shapes import adapter_shapes
 from deployc.rules.case import Case
 
@@ -26,21 +26,6 @@ def one_mode(case: Case) -> Iterator[Diagnostic]:
             "Served adapters were trained on the base model, not on a merged one.",
             "give every adapter the same mode",
             case.deploy.at("adapters"),
-        )
-
-
-def unmerged_alone(case: Case) -> Iterator[Diagnostic]:
-    """One adapter served unmerged pays on every token what a merge pays once."""
-    if case.choices.adapter_mode.value == "serve" and len(case.deploy.adapters) == 1:
-        share = case.facts.calibration["lora_unmerged"]
-        yield warning(
-            "DC245",
-            "one adapter is served unmerged",
-            f"It costs {1 - share.high:.0%} to {1 - share.low:.0%} of the speed ({share.source}); "
-            "a merge costs nothing.",
-            "set mode: merge, unless adapters come and go at run time",
-            case.deploy.at("adapters.0.mode"),
-            share.basis,
         )
 
 

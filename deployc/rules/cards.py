@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from deployc import units
-from deployc.cost import predict
 from deployc.cost.capability import KERNELS_SINCE, words
 from deployc.cost.other_cards import starts
 from deployc.cost.parallel import undivided
@@ -59,31 +58,6 @@ def cards_are_alike(case: Case) -> Iterator[Diagnostic]:
             else "use equal cards: the smallest does not hold an engine of its own",
             case.deploy.at("hardware.gpu"),
         )
-
-
-def parallel_without_need(case: Case) -> Iterator[Diagnostic]:
-    """Tensor parallelism over PCIe where one card holds the model: every layer waits for two all-reduces."""
-    tp = case.choices.tensor_parallel_size.value
-    if tp == 1 or case.facts.smallest.interconnect == "nvlink":
-        return
-    alone = _alone(case)
-    if not starts(case.facts, alone):
-        return
-    other = predict(case.deploy, case.facts, alone)
-    ours, theirs = case.prediction.speed.tokens_per_second, other.speed.tokens_per_second
-    if theirs.value <= ours.value * 1.05:
-        return
-    link = {"pcie": "PCIe", "none": "PCIe"}.get(case.facts.smallest.interconnect, "an unknown link")
-    yield warning(
-        "DC533",
-        "tensor parallelism over PCIe where one card holds the model",
-        f"{tp} engines of one card each give {theirs.value:,.0f} tokens/s "
-        f"({theirs.low:,.0f} to {theirs.high:,.0f}) where "
-        f"tensor_parallel_size {tp} over {link} gives {ours.value:,.0f} ({ours.low:,.0f} to {ours.high:,.0f}).",
-        f"set engine.parallel: {{tensor: 1, replicas: {alone.replicas.value}}}",
-        case.at("tensor-parallel-size", "engine.parallel.tensor"),
-        ours.basis,
-    )
 
 
 def _alone(case: Case) -> Choices:

@@ -144,7 +144,7 @@ def load_fits(case: Case) -> Iterator[Diagnostic]:
     holds = kv_room(layout(case.facts, choices), case.prediction.memory.kv_cache.value, request)
     if not 1 <= min(holds, most) < share * 0.98:
         return
-    if most <= holds:
+    if most < int(holds):
         why = f"max_num_seqs {most} runs that many, the rest wait."
         fix, at = _more_seqs(holds, share), case.at("max-num-seqs", "workload.concurrency")
     else:

@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from deployc.diagnostics import Diagnostic
-from deployc.rules import adapters, cards, context, exposure, flags, formats, memory, offload, sla, start, unfollowed
+from deployc.rules import (
+    adapters,
+    advice,
+    cards,
+    context,
+    exposure,
+    flags,
+    formats,
+    memory,
+    offload,
+    sla,
+    start,
+    unfollowed,
+)
 from deployc.rules.case import Case, Rule
 from deployc.spec.deploy import Deploy
 from deployc.types.choices import Choices
@@ -15,7 +28,6 @@ RULES: tuple[Rule, ...] = (
     context.below_the_load,
     adapters.belongs_to_the_model,
     adapters.one_mode,
-    adapters.unmerged_alone,
     adapters.rank_within_ladder,
     formats.quantized_twice,
     formats.int8_has_a_kernel,
@@ -24,7 +36,6 @@ RULES: tuple[Rule, ...] = (
     cards.model_divides,
     cards.cards_suffice,
     cards.cards_are_alike,
-    cards.parallel_without_need,
     cards.kernels_are_built,
     start.start_check,
     start.share_was_lowered,
@@ -46,6 +57,9 @@ RULES: tuple[Rule, ...] = (
     flags.typed,
     flags.set_twice,
     flags.coherent,
+    advice.settings,
+    advice.fp8_for_nothing,
+    advice.host_bound,
     exposure.open_without_key,
 )
 

@@ -64,9 +64,18 @@ def room(case: Case) -> list[str]:
     for change in (*_defaults(case), *_formats(case)):
         left = memory(case.facts, change.choices)[0].kv_cache.value
         then = kv_room(layout(case.facts, change.choices), left, request)
-        if then > now * 1.05:
+        if then > now * 1.05 and not _slower(case, change.choices):
             found.append(f"{change.words} (room for {units.show_count(int(then))} of mean length)")
     return found
+
+
+def _slower(case: Case, choices: Choices) -> bool:
+    """Whether the cards that serve now give fewer tokens with so many of them an engine."""
+    cards, size = case.choices.tensor_parallel_size.value * case.choices.replicas.value, choices.tensor_parallel_size
+    if size.value == case.choices.tensor_parallel_size.value or cards % size.value:
+        return False
+    there = predict(case.deploy, case.facts, with_value(choices, replicas=cards // size.value))
+    return there.speed.tokens_per_second.value < case.prediction.speed.tokens_per_second.value
 
 
 def given(case: Case, choices: Choices, bill: Memory, cache: KvCache) -> str:

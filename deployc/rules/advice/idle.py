@@ -1,0 +1,53 @@
+"""A cache in 8 bits that gains nothing: every token is rounded for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from deployc import units
+from deployc.cost import predict
+from deployc.cost.kv_cache import layout
+from deployc.cost.other_cards import starts
+from deployc.cost.prediction import kv_room
+from deployc.cost.request import mean_request
+from deployc.cost.speed_basis import speed_basis
+from deployc.diagnostics import Diagnostic, warning
+from deployc.rules import sla
+from deployc.rules.advice.effect import LEAST, effects
+from deployc.rules.case import Case
+from deployc.rules.remedies import with_value
+
+
+def fp8_for_nothing(case: Case) -> Iterator[Diagnostic]:
+    """No faster, no limit met by it, no request that would wait or be too long without it."""
+    if case.on_cpu or not case.choices.kv_cache_dtype.value.startswith("fp8"):
+        return
+    choices = with_value(case.choices, kv_cache_dtype="auto")
+    if not (starts(case.facts, case.choices) and starts(case.facts, choices)):
+        return
+    other = replace(case, choices=choices, prediction=predict(case.deploy, case.facts, choices))
+    found = effects(case.prediction, other.prediction, speed_basis(case.facts, case.choices).errors)
+    gained = max((1 / e.cost.value - 1 for e in found), default=0.0)
+    holds = _holds(other)
+    if gained >= LEAST or _verdicts(case) != _verdicts(other) or holds < case.choices.max_num_seqs.value:
+        return
+    yield warning(
+        "DC546",
+        "an fp8 KV cache gains nothing here",
+        f"It changes tokens/s, TTFT and TPOT by less than {LEAST:.0%}, and "
+        f"{units.show_count(int(holds))} requests of mean length fit without it where "
+        f"{case.choices.max_num_seqs.value} run at most. Keys and values are rounded to 8 bits for that.",
+        "remove it",
+        case.at("kv-cache-dtype", "quantization.kv_cache"),
+        case.prediction.speed.tokens_per_second.basis,
+    )
+
+
+def _holds(case: Case) -> float:
+    request = mean_request(case.deploy, prefix_caching=case.choices.enable_prefix_caching.value)
+    return kv_room(layout(case.facts, case.choices), case.prediction.memory.kv_cache.value, request)
+
+
+def _verdicts(case: Case) -> list[str]:
+    return [line.verdict for line in sla.lines(case.deploy, case.prediction)]
