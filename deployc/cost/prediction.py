@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 
 from deployc.cost.bound import bound_by
-from deployc.cost.capacity import capacity
+from deployc.cost.capacity import capacity, latencies
 from deployc.cost.engine import Engine, engine
 from deployc.cost.kv_cache import Layout, layout
-from deployc.cost.memory import memory
-from deployc.cost.request import Request, mean_request, run_of
-from deployc.cost.simulate import Outcome, unbounded
+from deployc.cost.memory import KvCache, memory
+from deployc.cost.request import Request, mean_request, run_of, slowest_at_start
+from deployc.cost.simulate import Outcome, outcome, unbounded
 from deployc.cost.single_stream import single_stream
 from deployc.cost.speed_basis import SpeedBasis, speed_basis
 from deployc.cost.startup import startup
@@ -21,43 +20,106 @@ from deployc.spec.deploy import Deploy
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts
 from deployc.types.figure import Figure
-from deployc.types.prediction import Prediction, Speed
+from deployc.types.prediction import Memory, Prediction, Speed
 
 LATENCIES = ("ttft_p50", "ttft_p95", "tpot_p50", "tpot_p95", "e2e_p95")
 
 
 def predict(deploy: Deploy, facts: Facts, choices: Choices) -> Prediction:
     """The prediction of one configuration. Every figure of `speed` is of all replicas together."""
-    bill, cache = memory(facts, choices)
-    request = mean_request(deploy, prefix_caching=choices.enable_prefix_caching.value)
-    basis, pages = speed_basis(facts, choices), layout(facts, choices)
-    longest = math.ceil(request.long_input + request.long_output)
-    at = partial(engine, facts, choices, basis, longest=longest)
-    one, rooms = at(bill.kv_cache.value), {end: kv_room(pages, end, request) for end in set(_ends(bill.kv_cache))}
-    served = _serve(deploy, one, request, choices, rooms[bill.kv_cache.value])
-    ends = [
-        served,
-        *(_serve(deploy, at(end), request, choices, rooms[end]) for end in _felt(bill.kv_cache, rooms, choices)),
-    ]
-    over = math.isinf(served.ttft_p95)
-    replicas, most = choices.replicas.value, rooms[bill.kv_cache.value]
-    possible = capacity(one, deploy.sla, request, most) * replicas
+    at, replicas = setting(deploy, facts, choices), choices.replicas.value
+    one, left, basis = at.engine(at.bill.kv_cache.value), at.bill.kv_cache, at.basis
+    served, from_start = at.run(one, left.value)
+    ends = [served, *(at.run(at.engine(end), end)[0] for end in at.felt(served))]
+    over, opened = math.isinf(served.ttft_p95), deploy.workload.request_rate is not None
+    errors = {name: basis.errors.of(basis.basis, name) for name in latencies(deploy.sla)}
+    most = capacity(one, deploy, at.request, at.room(left.value), replicas, served, errors)
+    rates = [rate * replicas for rate in (most.requests_per_second, most.low, most.high)]
     return Prediction(
-        memory=bill,
-        kv_cache_tokens=cache.tokens,
-        usable_kv_cache_tokens=cache.usable,
-        max_concurrency=cache.concurrency,
-        kv_bytes_per_token=cache.bytes_per_token,
-        speed=_speed(deploy, ends, basis, replicas, request),
-        single_stream=single_stream(facts, choices, one, request, basis, basis.errors.of(basis.basis, "tpot_p50")),
-        capacity=_around(possible, [possible], basis, "requests_per_second"),
+        memory=at.bill,
+        kv_cache_tokens=at.cache.tokens,
+        usable_kv_cache_tokens=at.cache.usable,
+        max_concurrency=at.cache.concurrency,
+        kv_bytes_per_token=at.cache.bytes_per_token,
+        speed=_speed(at, ends),
+        single_stream=single_stream(facts, choices, one, at.request, basis, basis.errors.of(basis.basis, "tpot_p50")),
+        capacity=_around(rates[0], rates, basis, "requests_per_second"),
+        capacity_in_flight=None if most.in_flight is None else most.in_flight * replicas,
+        utilization=_share(served.busy, basis) if opened and not over else None,
+        ttft_p95_from_start=from_start,
         bound_by="cpu"
         if facts.smallest.name == "cpu"
-        else bound_by(one, request, served, opened=deploy.workload.request_rate is not None and not over),
-        startup_seconds=startup(facts, choices, bill.weights.value),
+        else bound_by(one, at.request, served, opened=opened and not over),
+        startup_seconds=startup(facts, choices, at.bill.weights.value),
         over_capacity=over,
         transferred_from=basis.said,
     )
+
+
+def speed(at: Setting) -> Speed:
+    """What the stated load sees, by one run; the band is the model's alone, without what memory may add to it."""
+    left = at.bill.kv_cache.value
+    return _speed(at, [at.run(at.engine(left), left)[0]])
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A configuration with what follows from it before any load is followed."""
+
+    deploy: Deploy
+    facts: Facts
+    choices: Choices
+    bill: Memory
+    cache: KvCache
+    request: Request
+    basis: SpeedBasis
+    pages: Layout
+
+    def engine(self, available: float) -> Engine:
+        """One engine with so many bytes of KV cache on a card."""
+        longest = math.ceil(self.request.long_input + self.request.long_output)
+        return engine(self.facts, self.choices, self.basis, available, longest)
+
+    def room(self, available: float) -> float:
+        """Mean requests that those bytes hold."""
+        return kv_room(self.pages, available, self.request)
+
+    def highest(self, one: Engine, available: float) -> float:
+        """Requests/s that one engine answers where as many run as can."""
+        running = most_running(self.room(available), self.choices.max_num_seqs.value)
+        return steady(one.step, self.request, running, one.limits.max_num_batched_tokens).requests_per_second
+
+    def felt(self, served: Outcome) -> list[float]:
+        """Ends of what is left for the KV cache that other figures follow from: in which fewer run than may and would.
+        Of a load that comes by chance, as many as mean and four standard deviations of a Poisson count."""
+        left, choices = self.bill.kv_cache, self.choices
+        most = min(self.room(end) for end in (left.value, left.low, left.high))
+        opened = self.deploy.workload.request_rate is not None and math.isfinite(served.ttft_p95)
+        peak = served.running + 4 * math.sqrt(served.running) if opened else math.inf
+        return [] if most >= min(choices.max_num_seqs.value, peak) else list({left.low, left.high} - {left.value})
+
+    def run(self, one: Engine, available: float) -> tuple[Outcome, bool]:
+        """One engine under its share of the load, and whether its slowest first tokens are those of the start.
+
+        An open load above what the engine can do has no latency.
+        """
+        replicas, rate = self.choices.replicas.value, self.deploy.workload.request_rate
+        load = run_of(self.deploy, replicas)
+        trace = one.trace(load)
+        served = outcome(load, trace, one.constants.front, one.constants.front_token)
+        if rate is None:
+            return served, slowest_at_start(load, trace)
+        highest = self.highest(one, available)
+        if rate / replicas < highest:
+            return replace(served, requests_per_second=rate / replicas), False
+        return unbounded(served, highest), False
+
+
+def setting(deploy: Deploy, facts: Facts, choices: Choices) -> Setting:
+    """Memory, request and constants of a configuration."""
+    bill, cache = memory(facts, choices)
+    request = mean_request(deploy, prefix_caching=choices.enable_prefix_caching.value)
+    return Setting(deploy, facts, choices, bill, cache, request, speed_basis(facts, choices), layout(facts, choices))
 
 
 def kv_room(pages: Layout, available: float, request: Request) -> float:
@@ -68,31 +130,9 @@ def kv_room(pages: Layout, available: float, request: Request) -> float:
     return max(0.0, free - shared) / each if each > 0 else math.inf
 
 
-def _ends(figure: Figure) -> tuple[float, float, float]:
-    return figure.value, figure.low, figure.high
-
-
-def _felt(left: Figure, rooms: dict[float, float], choices: Choices) -> list[float]:
-    """Ends of what is left for the KV cache that other figures follow from: those in which fewer run than may."""
-    return [end for end in {left.low, left.high} - {left.value} if min(rooms.values()) < choices.max_num_seqs.value]
-
-
-def _serve(deploy: Deploy, one: Engine, request: Request, choices: Choices, room: float) -> Outcome:
-    """One engine under its share of the load; an open load above what it can do has no latency."""
-    load, rate = run_of(deploy, choices.replicas.value), deploy.workload.request_rate
-    served = one.serve(load)
-    if rate is None:
-        return served
-    running = most_running(room, choices.max_num_seqs.value)
-    highest = steady(one.step, request, running, choices.max_num_batched_tokens.value).requests_per_second
-    if rate / choices.replicas.value < highest:
-        return replace(served, requests_per_second=rate / choices.replicas.value)
-    return unbounded(served, highest)
-
-
-def _speed(deploy: Deploy, ends: list[Outcome], basis: SpeedBasis, replicas: int, request: Request) -> Speed:
+def _speed(at: Setting, ends: list[Outcome]) -> Speed:
     """The first of `ends` is the prediction; the others widen its band."""
-    served = ends[0]
+    served, basis, replicas = ends[0], at.basis, at.choices.replicas.value
     of = {name: _around(getattr(served, name), [getattr(e, name) for e in ends], basis, name) for name in LATENCIES}
     of["ttft_p95"] = _not_below(of["ttft_p95"], of["ttft_p50"])
     of["tpot_p95"] = _not_below(of["tpot_p95"], of["tpot_p50"])
@@ -100,8 +140,8 @@ def _speed(deploy: Deploy, ends: list[Outcome], basis: SpeedBasis, replicas: int
     rates = [end.requests_per_second * replicas for end in ends]
     rate = _around(rates[0], rates, basis, "requests_per_second")
     tokens = [end.tokens_per_second * replicas for end in ends]
-    if deploy.workload.request_rate is not None:
-        tokens = [each * request.output_tokens for each in rates]
+    if at.deploy.workload.request_rate is not None:
+        tokens = [each * at.request.output_tokens for each in rates]
         if not math.isinf(served.ttft_p95):
             rate = replace(rate, high=rate.value)  # no more come than are sent
     output = _around(tokens[0], tokens, basis, "tokens_per_second")
@@ -112,6 +152,12 @@ def _around(value: float, ends: list[float], basis: SpeedBasis, quantity: str) -
     """The band: the model's error each way, around all ends that the memory's own band leads to."""
     error, unit = basis.errors.of(basis.basis, quantity), "1/s" if quantity.endswith("second") else "s"
     return Figure(value, min(ends) / error, max(ends) * error, unit, basis.basis)
+
+
+def _share(value: float, basis: SpeedBasis) -> Figure:
+    """A share of the time, with the band of the throughput's error; never above one."""
+    error = basis.errors.of(basis.basis, "requests_per_second")
+    return Figure(value, value / error, max(value, min(1.0, value * error)), "share", basis.basis)
 
 
 def _not_below(figure: Figure, part: Figure) -> Figure:

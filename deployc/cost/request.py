@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from deployc.cost.simulate import Load, closed, lengths, poisson
+from deployc.cost.simulate import Load, Trace, closed, lengths, poisson
+from deployc.cost.simulate.outcome import percentile
 from deployc.spec.deploy import Deploy
 from deployc.spec.model import Spread
 
@@ -64,6 +65,14 @@ def in_flight(deploy: Deploy, concurrency: int) -> Load:
 def at_rate(deploy: Deploy, rate: float) -> Load:
     """An open run with so many arrivals a second on one engine."""
     return poisson(*_lengths(deploy, OPEN), rate, deploy.workload.shared_prefix_tokens, SEEDS[2])
+
+
+def slowest_at_start(load: Load, trace: Trace) -> bool:
+    """Whether the slowest twentieth of the first tokens are those of the start of a closed run, when all that are in
+    flight come at once: of the others none of the 95 % waits half as long."""
+    waits = [first - sent for first, sent in zip(trace.first, trace.sent, strict=True)]
+    later = sorted(waits[load.concurrency :])
+    return load.concurrency > 1 and bool(later) and percentile(later, 0.95) < percentile(sorted(waits), 0.95) / 2
 
 
 def _lengths(deploy: Deploy, count: int) -> tuple[list[int], list[int]]:

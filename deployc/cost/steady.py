@@ -6,6 +6,7 @@ a step that decodes anyway.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from deployc.cost.request import Request
@@ -30,20 +31,16 @@ def steady(step: Step, request: Request, running: int, max_num_batched_tokens: i
 
 
 def prompt_seconds(step: Step, request: Request, running: int, max_num_batched_tokens: int) -> float:
-    """What the mean prompt adds to steps that decode `running` sequences, cut where it is longer than a step."""
-    most = max(1, max_num_batched_tokens - running)
-    whole, rest = divmod(round(request.uncached_tokens), most)
-    before = request.input_tokens - request.uncached_tokens
-    parts = [most] * whole + ([rest] if rest else [])
-    plain = step.seconds(Work(running, running * request.context))
-    seconds = 0.0
-    for index, part in enumerate(parts):
-        area = part * (before + part / 2)
-        ends = int(index == len(parts) - 1)
-        work = Work(running, running * request.context, 1, part, area, ends, int(index == 0))
-        seconds += step.seconds(work) - plain
-        before += part
-    return seconds
+    """What the mean prompt adds to steps that decode `running` sequences: in parts where it is longer than a step, its
+    share of a step where more than one begins with each."""
+    together = max(1.0, running / max(1.0, request.output_tokens))
+    tokens = together * request.uncached_tokens
+    parts = math.ceil(tokens / max(1, max_num_batched_tokens - running))
+    part, ends = round(tokens / parts), round(together / parts)
+    area = part * (request.input_tokens - request.uncached_tokens / 2)
+    plain = Work(running, running * request.context)
+    mixed = plain._replace(prompts=1, tokens=part, area=area, finished=ends, begun=ends)
+    return parts * (step.seconds(mixed) - step.seconds(plain)) / together
 
 
 def most_running(room: float, max_num_seqs: int) -> int:
