@@ -14,8 +14,8 @@ def host_seconds(shape: Shape, step: Columns, constants: Constants) -> float:
     layer = layer + step.launched * launched
     beside = constants.kernels[shape.kernel].host_layer
     beside = beside + (constants.host_adapter if shape.adapter_rank else 0.0)
-    seconds = shape.layers * (layer + (1 - step.full) * beside)
+    seconds = shape.layers * (layer + step.launched * beside)
     if shape.experts is not None:
-        seconds = seconds + (1 - step.full) * shape.experts.layers * constants.host_experts
+        seconds = seconds + step.launched * shape.experts.layers * constants.host_experts
     batch = constants.host_step + constants.host_sequence * step.decodes
     return seconds + batch + constants.host_prompt * step.begun + constants.host_token * step.tokens

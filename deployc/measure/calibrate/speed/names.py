@@ -1,0 +1,26 @@
+"""The constants of the speed model as one flat list of numbers, by name: "host_step", "fp8.stream"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+
+from deployc.types.speed import Constants, Kernel
+
+OF_KERNEL = tuple(field.name for field in fields(Kernel))
+PLAIN = tuple(field.name for field in fields(Constants) if field.name != "kernels")
+
+
+def flat(constants: Constants) -> dict[str, float]:
+    """Every number by its name."""
+    named = {name: getattr(constants, name) for name in PLAIN}
+    for kernel, values in constants.kernels.items():
+        named |= {f"{kernel}.{name}": getattr(values, name) for name in OF_KERNEL}
+    return named
+
+
+def constants_of(named: Mapping[str, float]) -> Constants:
+    """The constants of a flat list. KeyError where one is missing."""
+    kernels = sorted({name.split(".")[0] for name in named if "." in name})
+    made = {kernel: Kernel(**{name: named[f"{kernel}.{name}"] for name in OF_KERNEL}) for kernel in kernels}
+    return Constants(kernels=made, **{name: named[name] for name in PLAIN})
