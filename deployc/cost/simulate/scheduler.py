@@ -50,11 +50,11 @@ class Scheduler:
     waiting: deque[Sequence] = field(default_factory=deque)
     running: dict[int, Sequence] = field(default_factory=dict)  # in order of admission; each takes a place
     cut: Sequence | None = None  # of these, the one whose prompt goes on: always the last
-    ending: list[tuple[int, int, int]] = field(default_factory=list)  # heap of (last step, admitted as, request)
+    ending: list[tuple[int, int, int]] = field(default_factory=list)  # heap of (last step, begun as, request)
     leaving: deque[tuple[int, int]] = field(default_factory=deque)  # (step in which the place is free, request)
     decodes: int = 0
     context: int = 0  # tokens of all decoding sequences
-    admitted: int = 0
+    begun: int = 0  # sequences that have begun to decode: as they are admitted
     blocked_by: str = ""  # "memory" | "slots" | "": why the first waiting request was not admitted
 
     def run(self) -> Trace:
@@ -103,8 +103,10 @@ class Scheduler:
         before = self.trace.preempted
         while not self.cache.fits(self.decodes) and len(self.running) > 1:
             self._preempt()
-        if self.cut and not self.cache.fits(self.decodes + self._part(self.cut)) and len(self.running) > 1:
-            self._preempt()
+        if self.cut is not None and len(self.running) > 1:
+            part = min(self.cut.prompt - self.cut.computed, self._budget())
+            if not self.cache.fits(self.decodes + part):
+                self._preempt()
         return self.trace.preempted > before
 
     def _preempt(self) -> None:
@@ -125,28 +127,154 @@ class Scheduler:
         victim.computed = victim.shared = 0
         self.waiting.appendleft(victim)
 
-    def _part(self, sequence: Sequence, taken: int = 0) -> int:
-        """Tokens of a prompt that a step has budget for, besides those decoded and those `taken`."""
-        return min(sequence.prompt - sequence.computed, self.limits.max_num_batched_tokens - self.decodes - taken)
-
     def _form(self, *, admitting: bool) -> tuple[Work, list[Sequence]]:
         """The next step, and whose prompts end in it."""
         self.cache.grow(self.decodes)
         self.blocked_by = "" if admitting else "memory"
+        budget, sequence = self._budget(), self.cut
         ended: list[Sequence] = []
         parts, tokens, area, begun = 0, 0, 0.0, 0
-        sequence, self.cut = self.cut, None
-        if sequence is None and admitting:
-            sequence, begun = self._admit(0), 1
-        while sequence is not None:
-            part = self._part(sequence, tokens)
-            area += part * (sequence.computed + part / 2)
+        while tokens < budget:
+            if sequence is None:
+                sequence = self._admit() if admitting else None
+                if sequence is None:
+                    break
+                begun += 1
+            part = min(sequence.prompt - sequence.computed, budget - tokens)
+            parts, tokens, area = parts + 1, tokens + part, area + part * (sequence.computed + part / 2)
             self.cache.take(sequence, part)
-            parts, tokens = parts + 1, tokens + part
-            if sequence.computed < sequence.prompt:
-                self.cut = sequence
-                break
-            ended.append(sequence)
-            sequence = self._admit(tokens)
-            begun += 1
-        ...
+            if sequence.computed == sequence.prompt:
+                ended.append(sequence)
+                sequence = None
+        self.cut = sequence
+        return Work(self.decodes, self.context, parts, tokens, area, len(ended), begun), ended
+
+    def _budget(self) -> int:
+        """Tokens of prompts that the next step takes."""
+        return self.limits.max_num_batched_tokens - self.decodes
+
+    def _admit(self) -> Sequence | None:
+        """The first waiting request, where there is a place and room for all of its prompt."""
+        self.blocked_by = ""
+        if not self.waiting:
+            return None
+        first = self.waiting[0]
+        if len(self.running) >= self.limits.places:
+            self.blocked_by = "slots"
+            return None
+        if self.running and not self.cache.admits(first):
+            self.blocked_by = "memory"
+            return None
+        self.cache.admit(first)
+        self.running[first.request] = first
+        return self.waiting.popleft()
+
+    def _wait(self) -> None:
+        """There is nothing to form: for the end of the step in flight, or for the next request."""
+        if self.leaving:
+            begins = self.now + PAUSE
+            while self.leaving:
+                self._free(self.leaving.popleft()[1])
+        else:
+            begins = max(self.now, self.arriving[0][0] + self.delays.idle)
+        if self.trace.record is not None:
+            self.trace.record.wait(begins - self.now)
+        self.now = self.formed = begins
+
+    def _until_change(self) -> int:
+        """Steps of pure decoding until a sequence ends, a place is free for one that waits, one comes, or blocks run
+        out."""
+        count = self.ending[0][0] - self.step + 1
+        if self.waiting and self.leaving:
+            count = min(count, self.leaving[0][0] - self.step)
+        elif self.arriving and not self.waiting:
+            count = min(count, self._until_seen(count))
+        if len(self.running) > 1:
+            count = 1 + self.cache.steps(self.decodes, count - 1)
+        return count
+
+    def _until_seen(self, most: int) -> int:
+        """Steps until the next arrival is seen, or fewer: as many as it takes if all were as long as the last."""
+        ahead = self.arriving[0][0] - self.now
+        if ahead <= 0:
+            return 1
+        longest = self.seconds(Work(self.decodes, self.context + self.decodes * (most - 1)))
+        return max(1, math.ceil(ahead / longest) + self.limits.ahead - 1)
+
+    def _pass(self, count: int, work: Work) -> None:
+        """`count` steps like the one formed: time passes, every decoding sequence grows by as many tokens."""
+        more, start, trace = self.decodes * (count - 1), self.now, self.trace
+        if more:
+            self.cache.grow(more)
+            work = work._replace(context=self.context + more / 2)
+        each = self.seconds(work)
+        self.now += each * count
+        self.step += count
+        self.context += self.decodes * count
+        if self.limits.ahead == 1:
+            self.formed = self.now
+        elif count == 1:
+            self.formed = start
+        else:
+            self.formed = self.now - self.seconds(work._replace(context=self.context - self.decodes))
+        trace.steps += count
+        trace.busy += each * count
+        trace.running += each * count * work.decodes
+        if self.blocked_by == "memory":
+            trace.short_of_memory += each * count
+        elif self.blocked_by == "slots":
+            trace.short_of_slots += each * count
+        if trace.record is not None:
+            trace.record.stages.append((count, work))
+
+    def _answer(self, prompts: list[Sequence]) -> int:
+        """First tokens of `prompts`, which ended in the last step, and last tokens. Returns how many are answered."""
+        last, done = self.step - 1, 0
+        while self.ending and self.ending[0][0] <= last:
+            ends, _, request = heappop(self.ending)
+            sequence = self.running.get(request)
+            if sequence is None or sequence.last != ends:
+                continue  # it was preempted, and will end later
+            self.decodes -= 1
+            self.context -= sequence.prompt + sequence.grown(self.step)
+            self._leave(request, done)
+            done += 1
+        for sequence in prompts:
+            request = sequence.request
+            if sequence.left == self.load.outputs[request]:
+                self._mark(request, self.trace.first, "first")
+            sequence.began, sequence.last = last, last + sequence.left - 1
+            if sequence.left <= 1:
+                self._leave(request, done)
+                done += 1
+                continue
+            self.begun += 1
+            heappush(self.ending, (sequence.last, self.begun, request))
+            self.decodes += 1
+            self.context += sequence.prompt
+        return done
+
+    def _leave(self, request: int, before: int) -> None:
+        """A request is answered; `before` others were in the same step. Its client sends the next one."""
+        self._mark(request, self.trace.done, "done")
+        self.leaving.append((self.step - 1 + self.limits.ahead, request))
+        if self.load.concurrency and self.unsent < self.load.requests:
+            self._mark(self.unsent, self.trace.sent, "sent")
+            seen = self.now + self.delays.travel + self.delays.spacing * before
+            heappush(self.arriving, (seen, self.unsent))
+            self.unsent += 1
+
+    def _mark(self, request: int, times: list[float], name: str) -> None:
+        times[request] = self.now
+        if self.trace.record is not None:
+            getattr(self.trace.record, name)[request] = len(self.trace.record.stages)
+
+
+def simulate(
+    load: Load, limits: Limits, delays: Delays, seconds: Callable[[Work], float], *, record: bool = False
+) -> Trace:
+    """One engine under a load, from an empty start until every request is answered."""
+    count = load.requests
+    kept = Record(sent=[-1] * count, first=[0] * count, done=[0] * count) if record else None
+    trace = Trace([0.0] * count, [0.0] * count, [0.0] * count, record=kept)
+    return Scheduler(load, limits, delays, seconds, trace, Cache(limits, load.shared_prefix)).run()

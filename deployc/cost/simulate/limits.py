@@ -1,0 +1,36 @@
+"""What one engine takes at once, and the seconds that pass outside its steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deployc.cost.simulate.room import Room
+
+AHEAD = 2
+"""Steps between forming one and the last whose outcome is known: asynchronous scheduling keeps two in flight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of one engine. More sequences than tokens of a step are never taken: vLLM refuses that pair of flags."""
+
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    room: Room
+    prefix_caching: bool = True
+    block_size: int = 16
+    ahead: int = AHEAD  # 1: each step is formed when the one before has ended
+
+    @property
+    def places(self) -> int:
+        """Sequences that run at once."""
+        return min(self.max_num_seqs, self.max_num_batched_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """Seconds outside the steps."""
+
+    travel: float  # from an answer to the scheduler's seeing the next request of that client
+    spacing: float  # between requests sent at once
+    idle: float  # that an idle engine waits for more
