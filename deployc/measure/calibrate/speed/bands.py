@@ -3,49 +3,41 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from statistics import median
+from collections.abc import Sequence
 
-from deployc.measure.calibrate.speed.folds import QUANTITIES, Residual
+from deployc.measure.calibrate.speed.folds import Residual
+from deployc.measure.calibrate.speed.row import QUANTITIES
+from deployc.measure.calibrate.speed.score import Predicted
+from deployc.types.figure import Basis, Figure
 
 HELD = 0.92
-"""Share of the residuals within a band: between the 85 and 97 % that a band of nine in ten may be found to hold."""
+"""Share of the residuals within a band: what says "nine in ten" should hold some more on rows that it was made from."""
 LEAST = 1.02
 """No band is narrower than what two runs of the same load differ by."""
 
 
 def factors(residuals: Sequence[Residual], held: float = HELD) -> dict[str, float]:
-    """By quantity. Rows of one configuration count as one row each; few of them make a band too narrow, not too wide."""
+    """By quantity: a factor each way."""
     found = {}
     for name in QUANTITIES:
         off = sorted(abs(r.of[name]) for r in residuals if name in r.of)
         if off:
-            found[name] = max(LEAST, math.exp(off[min(len(off) - 1, math.ceil(held * len(off)) - 1)]))
+            found[name] = max(LEAST, math.exp(off[max(0, math.ceil(held * len(off)) - 1)]))
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """Of one quantity: how many rows lie in bands made without their fold, and how wide those are."""
-
-    share: float
-    half_width: float  # median, relative
-
-
-def coverage(residuals: Sequence[Residual]) -> dict[str, Coverage]:
-    """Each fold judged by the bands of the others."""
-    inside: dict[str, list[bool]] = {}
-    widths: dict[str, list[float]] = {}
-    for fold in _folds(residuals):
-        bands = factors([r for r in residuals if r.fold != fold])
+def banded(residuals: Sequence[Residual], basis: Basis) -> list[Predicted]:
+    """Every prediction in the band that the residuals of the other folds give: none judges itself."""
+    made: list[Predicted] = []
+    for fold in sorted({residual.fold for residual in residuals}):
+        width = factors([residual for residual in residuals if residual.fold != fold])
         for residual in (r for r in residuals if r.fold == fold):
-            for name, off in residual.of.items():
-                if name in bands:
-                    inside.setdefault(name, []).append(abs(off) <= math.log(bands[name]))
-                    widths.setdefault(name, []).append((bands[name] - 1 / bands[name]) / 2)
-    return {name: Coverage(sum(hits) / len(hits), median(widths[name])) for name, hits in inside.items()}
+            figures = {name: _figure(residual, name, width[name], basis) for name in residual.of if name in width}
+            made.append((residual.sample, figures))
+    return made
 
 
-def _folds(residuals: Iterable[Residual]) -> list[str]:
-    return sorted({residual.fold for residual in residuals})
+def _figure(residual: Residual, name: str, factor: float, basis: Basis) -> Figure:
+    value = residual.sample.measured[name] * math.exp(residual.of[name])
+    unit = "1/s" if name.endswith("per_second") else "s"
+    return Figure(value, value / factor, value * factor, unit, basis)

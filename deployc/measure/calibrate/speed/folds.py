@@ -10,18 +10,9 @@ from dataclasses import dataclass
 from deployc.measure.calibrate.speed.fit import basis_with, fit
 from deployc.measure.calibrate.speed.names import constants_of
 from deployc.measure.calibrate.speed.priors import Priors
+from deployc.measure.calibrate.speed.row import QUANTITIES
 from deployc.measure.calibrate.speed.sample import Sample, serve
 
-QUANTITIES = (
-    "tokens_per_second",
-    "requests_per_second",
-    "tpot_p50",
-    "tpot_p95",
-    "ttft_p50",
-    "ttft_p95",
-    "e2e_p50",
-    "e2e_p95",
-)
 ROUNDS = 2
 """Of a fold, which begins at the fit of all rows."""
 
