@@ -34,6 +34,7 @@ EXAMPLES = (
     "quickstart/too-long.yaml",
     "qwen2.5-7b-lora-rtx4090/deploy.yaml",
     "qwen2.5-7b-a100/deploy.yaml",
+    "qwen2.5-7b-a100/deploy-seqs64.yaml",
     "qwen2.5-7b-4x4090d/deploy.yaml",
     "qwen2.5-7b-4x4090d/deploy-replicas.yaml",
 )

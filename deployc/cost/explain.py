@@ -9,6 +9,7 @@ from functools import partial
 from typing import Literal
 
 from deployc.cost.activations import moments
+from deployc.cost.arithmetic import prompt_arithmetic
 from deployc.cost.capability import reads_fp8_kv
 from deployc.cost.context import positions
 from deployc.cost.cuda_graphs import captured
@@ -49,6 +50,7 @@ def explain(deploy: Deploy, facts: Facts, choices: Choices, prediction: Predicti
         longest=through(bill.kv_cache, pages.longest, "tokens"),
         longest_fp8=_longest_fp8(facts, choices),
         positions=positions(deploy, facts),
+        own_positions=facts.model.architecture.max_position_embeddings,
         requests_mean=through(bill.kv_cache, lambda left: kv_room(pages, left, request), "requests"),
         tokens_are_capacity=pages.uniform,
         smallest_card=card.name if card else "",
@@ -57,6 +59,7 @@ def explain(deploy: Deploy, facts: Facts, choices: Choices, prediction: Predicti
         activations=peaks,
         activations_kept=max(0.0, bill.activations.value - peaks[0].bytes) if peaks else 0.0,
         graphs=_graphs(facts, choices) if bill.cuda_graphs.value else None,
+        arithmetic=prompt_arithmetic(deploy, facts, choices, prediction),
     )
 
 

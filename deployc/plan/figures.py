@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, fields
 from typing import Any
 
-from deployc.types.explanation import Explanation, Share
+from deployc.types.explanation import Arithmetic, Explanation, Share
 from deployc.types.figure import Figure
 from deployc.types.prediction import Memory, Prediction, SlaLine, Speed
 
@@ -61,6 +61,7 @@ def explanation(of: Explanation) -> dict[str, Any]:
             "by_memory": figure(of.longest),
             "by_memory_fp8": figure(of.longest_fp8) if of.longest_fp8 else None,
             "by_positions": of.positions,
+            "own_positions": of.own_positions,
         },
         "requests_mean": figure(of.requests_mean),
         "tokens_are_capacity": of.tokens_are_capacity,
@@ -69,6 +70,18 @@ def explanation(of: Explanation) -> dict[str, Any]:
         "activations": [_share(share) for share in of.activations],
         "activations_kept": round(of.activations_kept),
         "graphs": asdict(of.graphs) if of.graphs else None,
+        "arithmetic": _arithmetic(of.arithmetic) if of.arithmetic else None,
+    }
+
+
+def _arithmetic(of: Arithmetic) -> dict[str, Any]:
+    return {
+        "requests_per_second": figure(of.rate),
+        "tokens": float(f"{of.tokens:.6g}"),
+        "weights": round(of.weights),
+        "cards": of.cards,
+        "needed": figure(of.needed),
+        "peak": round(of.peak),
     }
 
 

@@ -26,6 +26,18 @@ class Graphs:
 
 
 @dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """Of the prompts alone: `rate` x `tokens` x 2 x `weights` operations a second, over `cards`."""
+
+    rate: Figure  # requests/s of the whole deployment
+    tokens: float  # of a prompt that are not in the prefix cache
+    weights: float  # that a token is multiplied with, on all cards of an engine
+    cards: int
+    needed: Figure  # FLOP/s of one card
+    peak: float  # FLOP/s of one card, dense
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Of one engine; bytes are those of the fullest card, lengths in tokens."""
 
@@ -38,6 +50,7 @@ class Explanation:
     longest: Figure  # tokens of one request, by memory alone
     longest_fp8: Figure | None  # the same with an fp8 KV cache; None where there is one, or no kernel for it
     positions: int  # the longest that the model can
+    own_positions: int  # the same without scaling
     requests_mean: Figure  # requests of mean length at once
     tokens_are_capacity: bool  # whether every token takes the same: else the logged "KV cache size" is no capacity
     smallest_card: str  # profile of the smallest card that holds the workload; "" = none does, or none is needed
@@ -46,3 +59,4 @@ class Explanation:
     activations: tuple[Share, ...]  # moments of the profiling run, the peak first; none on the CPU
     activations_kept: float  # B that are there at every moment beside it
     graphs: Graphs | None  # None = none are captured
+    arithmetic: Arithmetic | None  # None = the card's peak is not known

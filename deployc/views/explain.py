@@ -1,4 +1,4 @@
-"""What people ask about memory, on a few lines: what is needed, how long, how many, on how small a card, and why."""
+"""What people ask, on a few lines: what is needed, how long, how many, on how small a card, and why."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ MANY = 2**29
 """Bytes from which CUDA graphs are worth a line."""
 SHOWN = 2**20
 """Bytes below which a part is not worth a word."""
+BUSY = 0.5
+"""Share of a card's peak from which it cannot be idle: the best kernels reach some 0.8 of it."""
+TERA = 1e12
 
 Row = tuple[str, str]
 
@@ -37,7 +40,7 @@ def lines(document: Mapping[str, Any], color: bool, columns: int) -> list[str]:
         return []
     heading = "NEEDED of one card" if _on_gpu(document) else "NEEDED"
     rows = [_needed(document, answers), *_most(document, answers), *_card(document, answers), *_parts(answers)]
-    rows += _graphs(document, answers)
+    rows += [*_graphs(document, answers), *_arithmetic(answers)]
     return [paint(heading, "strong", color), *(line for row in rows for line in _row(row, columns))]
 
 
@@ -51,7 +54,7 @@ def _row(row: Row, columns: int) -> list[str]:
 def _needed(document: Mapping[str, Any], answers: Mapping[str, Any]) -> Row:
     """Needed against reserved: why a small model "takes" the whole card."""
     flight = f"{words.requests(answers['in_flight']['value'])} in flight"
-    mean, long = (show_bytes(answers[key]["value"]) for key in ("kv_cache_mean", "kv_cache_p95"))
+    mean, long = (_spread(document, answers[key]["value"]) for key in ("kv_cache_mean", "kv_cache_p95"))
     kv = f"the KV of {flight}, {long}" if mean == long else f"the KV of {flight}: {mean} at mean length, {long} at p95"
     if not _on_gpu(document):
         return "this load needs", kv
@@ -66,13 +69,21 @@ def _needed(document: Mapping[str, Any], answers: Mapping[str, Any]) -> Row:
     return "this load needs", f"{size} of the {show_bytes(budget)} that vLLM reserves whatever comes, with {kv}"
 
 
+def _spread(document: Mapping[str, Any], size: float) -> str:
+    """Bytes of one card, and of all cards of an engine where there are several."""
+    cards = document["hardware"]["tensor_parallel_size"]
+    return f"{show_bytes(size)} ({show_bytes(size * cards)} on {cards} cards)" if cards > 1 else show_bytes(size)
+
+
 def _most(document: Mapping[str, Any], answers: Mapping[str, Any]) -> Iterator[Row]:
     prediction, length = document["prediction"], document["engine"]["args"].get("max-model-len")
     yield "longest request", _longest(answers["longest_context"])
     full, mean = prediction["max_concurrency"]["value"], answers["requests_mean"]["value"]
     if isinstance(length, int) and full is not None:
         of_mean = f", or {words.few(mean)} of mean length" if mean is not None else ""
-        yield "most at once", f"{words.requests(full)} of {show_count(length)} tokens{of_mean}"
+        each = length * prediction["kv_bytes_per_token"]["value"]
+        size = f" ({show_bytes(each)} of KV each)" if answers["tokens_are_capacity"] and each else ""
+        yield "most at once", f"{words.requests(full)} of {show_count(length)} tokens{size}{of_mean}"
     if not answers["tokens_are_capacity"]:
         logged = show_count(prediction["kv_cache_tokens"]["value"])
         yield (
@@ -83,13 +94,15 @@ def _most(document: Mapping[str, Any], answers: Mapping[str, Any]) -> Iterator[R
 
 def _longest(longest: Mapping[str, Any]) -> str:
     own, fp8 = longest["by_memory"]["value"], longest["by_memory_fp8"]
-    positions = f"{show_count(longest['by_positions'])} tokens"
+    positions, scaled = f"{show_count(longest['by_positions'])} tokens", ""
+    if longest["by_positions"] > longest.get("own_positions", longest["by_positions"]):
+        scaled = f" with its own {show_count(longest['own_positions'])} positions scaled"
     if own >= ENDLESS:
-        return f"{positions}, all that the model takes; a longer one would need no more memory"
+        return f"{positions}, all that the model takes{scaled}; a longer one would need no more memory"
     more = f" ({show_count(fp8['value'])} with an fp8 KV cache)" if fp8 and fp8["value"] < ENDLESS else ""
     if own >= longest["by_positions"]:
-        return f"{positions}, all that the model takes; memory holds {show_count(own)}{more}"
-    return f"{show_count(own)} tokens{more}; the model takes {positions}"
+        return f"{positions}, all that the model takes{scaled}; memory holds {show_count(own)}{more}"
+    return f"{show_count(own)} tokens{more}; the model takes {positions}{scaled}"
 
 
 def _card(document: Mapping[str, Any], answers: Mapping[str, Any]) -> Iterator[Row]:
@@ -129,6 +142,21 @@ def _graphs(document: Mapping[str, Any], answers: Mapping[str, Any]) -> Iterator
         else "outside the budget"
     )
     yield "CUDA graphs", f"{show_bytes(size)}: {graphs['captured']} are captured{twice}; {where}"
+
+
+def _arithmetic(answers: Mapping[str, Any]) -> Iterator[Row]:
+    """How much of the card's peak the prompts take: a load that takes much of it cannot leave the card idle."""
+    of = answers.get("arithmetic")
+    if not of:
+        return
+    share, peak, needed = of["needed"]["value"] / of["peak"], of["peak"] / TERA, of["needed"]["value"] / TERA
+    rate, over = words.rate("requests")(of["requests_per_second"]["value"]), f" / {of['cards']} cards"
+    yield (
+        "arithmetic",
+        f"prompts take {share:.0%} of a card's {peak:,.0f} TFLOP/s: {rate} x {show_count(of['tokens'])} tokens x 2 x "
+        f"{of['weights'] / 1e9:.3g}e9 weights{over if of['cards'] > 1 else ''} are {needed:.3g}"
+        + (", unless they are shorter or hit the prefix cache" if share > BUSY else ""),
+    )
 
 
 def _size(share: Mapping[str, Any], words_: str) -> str:
