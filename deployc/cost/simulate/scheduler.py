@@ -50,7 +50,7 @@ class Scheduler:
     waiting: deque[Sequence] = field(default_factory=deque)
     running: dict[int, Sequence] = field(default_factory=dict)  # in order of admission; each takes a place
     cut: Sequence | None = None  # of these, the one whose prompt goes on: always the last
-    ending: list[tuple[int, int, int]] = field(default_factory=list)  # heap of (last step, begun as, request)
+    ending: list[tuple[int, int, Sequence]] = field(default_factory=list)  # heap of (last step, its number, sequence)
     leaving: deque[tuple[int, int]] = field(default_factory=deque)  # (step in which the place is free, request)
     decodes: int = 0
     context: int = 0  # tokens of all decoding sequences
@@ -121,7 +121,7 @@ class Scheduler:
             self.decodes -= 1
             self.context -= victim.prompt + grown
             victim.prompt, victim.left = victim.prompt + grown + 1, victim.last - self.step + 1
-            victim.began = victim.last = -1
+            victim.began = victim.last = victim.number = -1
         else:
             return  # its last token is in flight
         victim.computed = victim.shared = 0
@@ -231,13 +231,12 @@ class Scheduler:
         """First tokens of `prompts`, which ended in the last step, and last tokens. Returns how many are answered."""
         last, done = self.step - 1, 0
         while self.ending and self.ending[0][0] <= last:
-            ends, _, request = heappop(self.ending)
-            sequence = self.running.get(request)
-            if sequence is None or sequence.last != ends:
+            _, number, sequence = heappop(self.ending)
+            if sequence.number != number:
                 continue  # it was preempted, and will end later
             self.decodes -= 1
             self.context -= sequence.prompt + sequence.grown(self.step)
-            self._leave(request, done)
+            self._leave(sequence.request, done)
             done += 1
         for sequence in prompts:
             request = sequence.request
@@ -248,8 +247,8 @@ class Scheduler:
                 self._leave(request, done)
                 done += 1
                 continue
-            self.begun += 1
-            heappush(self.ending, (sequence.last, self.begun, request))
+            self.begun = sequence.number = self.begun + 1
+            heappush(self.ending, (sequence.last, sequence.number, sequence))
             self.decodes += 1
             self.context += sequence.prompt
         return done

@@ -16,6 +16,7 @@ class Sequence:
     shared: int = 0  # of these, in blocks of the common prefix that all use
     began: int = -1  # step in which its prompt ended
     last: int = -1  # step of its last token
+    number: int = -1  # among all that have begun to decode
     kept: int = 0  # preempted: tokens at its head that were in the prefix cache then
     kept_until: float = 0.0  # … and bytes given out in all by the time that the last of these is overwritten
 
