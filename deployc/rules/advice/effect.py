@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from deployc import units
 from deployc.types.figure import Basis, Figure, weakest
-from deployc.types.prediction import Prediction
+from deployc.types.prediction import Speed
 from deployc.types.speed import Errors
 
 LEAST = 0.03
@@ -64,11 +64,11 @@ class Effect:
         return f"{abs(value - 1):.0%} {word} ({least:.0%} to {most:.0%})"
 
 
-def effects(ours: Prediction, theirs: Prediction, errors: Errors) -> list[Effect]:
+def effects(ours: Speed, theirs: Speed, errors: Errors) -> list[Effect]:
     """Of each quantity that has a value at least on one side; in a queue that grows for ever nobody waits less."""
     found = []
     for name in NAMES:
-        one, other = getattr(ours.speed, name), getattr(theirs.speed, name)
+        one, other = getattr(ours, name), getattr(theirs, name)
         if math.isinf(one.value) and math.isinf(other.value):
             continue
         cost = other.value / one.value if name == "tokens_per_second" else one.value / other.value

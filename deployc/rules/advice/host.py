@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 
 from deployc import units
-from deployc.cost import predict
 from deployc.cost.engine import engine
 from deployc.cost.explain import in_flight
 from deployc.cost.other_cards import starts
+from deployc.cost.prediction import setting, speed
 from deployc.cost.request import mean_request
 from deployc.cost.speed_basis import speed_basis
 from deployc.cost.step import Work, columns
@@ -27,8 +27,9 @@ def host_bound(case: Case) -> Iterator[Diagnostic]:
     cpus = case.deploy.hardware.cpus
     if cpus is None or case.on_cpu or case.prediction.bound_by != "cpu" or not starts(case.facts, case.choices):
         return
-    free = predict(case.deploy, _without_host(case.facts), case.choices)
-    lost = [e for e in effects(case.prediction, free, speed_basis(case.facts, case.choices).errors) if e.hurts]
+    free = speed(setting(case.deploy, _without_host(case.facts), case.choices))
+    errors = speed_basis(case.facts, case.choices).errors
+    lost = [effect for effect in effects(case.prediction.speed, free, errors) if effect.hurts]
     if not lost:
         return
     host, gpu, running = _step(case)
@@ -37,10 +38,10 @@ def host_bound(case: Case) -> Iterator[Diagnostic]:
         "the GPU waits for the host",
         f"A step of {units.show_count(running)} requests takes the {units.show_count(cpus)} host cores "
         f"{units.show_seconds(host)} and the GPU {units.show_seconds(gpu)}. Against a host that takes no time: "
-        f"{'; '.join(map(str, lost))} ({free.speed.tokens_per_second.basis}).",
+        f"{'; '.join(map(str, lost))} ({free.tokens_per_second.basis}).",
         "give it more or faster cores, or serve fewer engines on this host",
         case.deploy.at("hardware.cpus"),
-        free.speed.tokens_per_second.basis,
+        free.tokens_per_second.basis,
     )
 
 

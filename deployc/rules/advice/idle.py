@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from deployc import units
-from deployc.cost import predict
 from deployc.cost.kv_cache import layout
 from deployc.cost.other_cards import starts
 from deployc.cost.prediction import kv_room
 from deployc.cost.request import mean_request
 from deployc.cost.speed_basis import speed_basis
 from deployc.diagnostics import Diagnostic, warning
-from deployc.rules import sla
 from deployc.rules.advice.effect import LEAST, effects
+from deployc.rules.advice.judge import under, verdicts
 from deployc.rules.case import Case
 from deployc.rules.remedies import with_value
 
@@ -26,11 +24,11 @@ def fp8_for_nothing(case: Case) -> Iterator[Diagnostic]:
     choices = with_value(case.choices, kv_cache_dtype="auto")
     if not (starts(case.facts, case.choices) and starts(case.facts, choices)):
         return
-    other = replace(case, choices=choices, prediction=predict(case.deploy, case.facts, choices))
-    found = effects(case.prediction, other.prediction, speed_basis(case.facts, case.choices).errors)
+    other = under(case, choices)
+    found = effects(case.prediction.speed, other.prediction.speed, speed_basis(case.facts, case.choices).errors)
     gained = max((1 / e.cost.value - 1 for e in found), default=0.0)
     holds = _holds(other)
-    if gained >= LEAST or _verdicts(case) != _verdicts(other) or holds < case.choices.max_num_seqs.value:
+    if gained >= LEAST or verdicts(case, other)[1] or holds < case.choices.max_num_seqs.value:
         return
     yield warning(
         "DC546",
@@ -47,7 +45,3 @@ def fp8_for_nothing(case: Case) -> Iterator[Diagnostic]:
 def _holds(case: Case) -> float:
     request = mean_request(case.deploy, prefix_caching=case.choices.enable_prefix_caching.value)
     return kv_room(layout(case.facts, case.choices), case.prediction.memory.kv_cache.value, request)
-
-
-def _verdicts(case: Case) -> list[str]:
-    return [line.verdict for line in sla.lines(case.deploy, case.prediction)]

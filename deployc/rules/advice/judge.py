@@ -1,22 +1,26 @@
-"""Every setting that the file writes, with it and without it: one prediction a candidate that is written."""
+"""Every setting that the file writes, with it and without it: one simulation a candidate that is written."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
 from deployc.cost import predict
 from deployc.cost.other_cards import starts
+from deployc.cost.prediction import setting as set_up
+from deployc.cost.prediction import speed
 from deployc.cost.speed_basis import speed_basis
 from deployc.cost.written import written_flag
 from deployc.diagnostics import Diagnostic, warning
 from deployc.rules import flags, sla, start
-from deployc.rules.advice.effect import Effect, effects
+from deployc.rules.advice.effect import LEAST, Effect, effects
 from deployc.rules.advice.table import SETTINGS, Setting
 from deployc.rules.case import Case
 from deployc.rules.remedies import with_value
+from deployc.types.choices import Choices
 from deployc.types.figure import weakest
-from deployc.types.prediction import Prediction
+from deployc.types.prediction import SlaLine
 
 RANK = {"meets": 0, "tight": 1, "misses": 2}
 
@@ -28,6 +32,13 @@ def settings(case: Case) -> Iterator[Diagnostic]:
     case = _one_step_at_a_time(case)
     for setting in SETTINGS:
         yield from _judged(case, setting)
+
+
+def under(case: Case, choices: Choices) -> Case:
+    """The case under other choices: its memory, and its load followed once."""
+    at = set_up(case.deploy, case.facts, choices)
+    there = replace(case.prediction, memory=at.bill, max_concurrency=at.cache.concurrency, speed=speed(at))
+    return replace(case, choices=choices, prediction=there)
 
 
 def _one_step_at_a_time(case: Case) -> Case:
@@ -43,51 +54,50 @@ def _judged(case: Case, setting: Setting) -> Iterator[Diagnostic]:
     without = setting.without(case)
     if without is None or not starts(case.facts, without.choices):
         return
-    other = replace(case, choices=without.choices, prediction=predict(case.deploy, case.facts, without.choices))
+    other = under(case, without.choices)
     if any(start.graphs_outside_the_budget(other)):
         return  # then the setting is what a rule about memory advises
-    found = effects(case.prediction, other.prediction, speed_basis(case.facts, case.choices).errors)
-    basis = weakest(e.cost.basis for e in found)
-    worse, better = _verdicts(case, other.prediction)
-    if better or not (worse or _costs(found, case.prediction, other.prediction)):
+    found = effects(case.prediction.speed, other.prediction.speed, speed_basis(case.facts, case.choices).errors)
+    worse, better = verdicts(case, other)
+    if better or not (worse or _costs(found)):
         return
+    basis = weakest(effect.cost.basis for effect in found)
+    lost = [str(effect) for effect in found if effect.hurts]
+    lost += [f"without it {' and '.join(f'sla.{name}' for name in worse)} would fare better"] if worse else []
+    won = [str(effect) for effect in found if effect.helps]
+    favour = f" In its favour: {'; '.join(won)}." if won else ""
     yield warning(
         setting.code,
         setting.summary,
-        f"{without.compared}: {_detail(found, worse, case.prediction, other.prediction)} ({basis}).{_favour(found)}",
+        f"{without.compared}: {'; '.join(lost)} ({basis}).{favour}",
         without.fix,
         case.at(setting.flag, setting.key),
         basis,
     )
 
 
-def _verdicts(case: Case, other: Prediction) -> tuple[list[str], list[str]]:
-    """Limits of the SLA that are judged worse with the setting than without it, and those judged better."""
-    pairs = zip(sla.lines(case.deploy, case.prediction), sla.lines(case.deploy, other), strict=True)
-    ranked = [(ours.name, RANK[ours.verdict], RANK[theirs.verdict]) for ours, theirs in pairs]
-    return [n for n, ours, theirs in ranked if ours > theirs], [n for n, ours, theirs in ranked if ours < theirs]
+def verdicts(case: Case, other: Case) -> tuple[list[str], list[str]]:
+    """Limits of the SLA that are judged worse here than there, and those that here are met better, or missed by less:
+    there the SLA's own advice must not be undone."""
+    here, there = (sla.lines(each.deploy, each.prediction) for each in (case, other))
+    worse, better = [], []
+    for one, two in zip(here, there, strict=True):
+        if _above(one, two) and RANK[one.verdict] > RANK[two.verdict]:
+            worse.append(one.name)
+        if _above(two, one) and (one.verdict != "meets" or two.verdict != "meets"):
+            better.append(one.name)
+    return worse, better
 
 
-def _costs(found: list[Effect], ours: Prediction, theirs: Prediction) -> bool:
+def _above(one: SlaLine, other: SlaLine) -> bool:
+    """Whether the first is farther on the wrong side, by enough to speak of."""
+    far, near = (one, other) if one.name in sla.UPPER else (other, one)
+    return far.predicted.value >= near.predicted.value * (1 + LEAST)
+
+
+def _costs(found: list[Effect]) -> bool:
     """Fewer tokens, a queue without end, or a latency that grows by more than another one falls."""
-    if ours.over_capacity != theirs.over_capacity:
-        return ours.over_capacity
-    hurt = [e.cost.value for e in found if e.hurts]
-    helped = [1 / e.cost.value for e in found if e.helps]
-    tokens = any(e.hurts for e in found if e.name == "tokens_per_second")
-    return tokens or max(hurt, default=1.0) > max(helped, default=1.0)
-
-
-def _detail(found: list[Effect], worse: list[str], ours: Prediction, theirs: Prediction) -> str:
-    """The losses, and the limits that would fare better."""
-    parts = [str(e) for e in found if e.hurts]
-    if ours.over_capacity and not theirs.over_capacity:
-        parts.append("the stated rate is above what can be served, and without it is not")
-    if worse:
-        parts.append(f"without it {' and '.join(f'sla.{name}' for name in worse)} would fare better")
-    return "; ".join(parts)
-
-
-def _favour(found: list[Effect]) -> str:
-    won = [str(e) for e in found if e.helps]
-    return f" In its favour: {'; '.join(won)}." if won else ""
+    hurt = [effect.cost.value for effect in found if effect.hurts]
+    helped = [1 / effect.cost.value if effect.cost.value else math.inf for effect in found if effect.helps]
+    tokens = any(effect.hurts for effect in found if effect.name == "tokens_per_second")
+    return math.inf not in helped and (tokens or max(hurt, default=1.0) > max(helped, default=1.0))
