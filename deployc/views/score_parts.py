@@ -16,13 +16,12 @@ def table(
     names: int,
     columns: Mapping[str, int],
     cells: Callable[[str, Line], Sequence[str]],
-    after: Callable[[Line], str] = lambda _: "",
 ) -> list[str]:
     """A line a quantity: its name in `names` columns, then cells of these widths."""
     lines = ["  " + " " * names + "".join(f"{name.strip():>{size}}" for name, size in columns.items())]
     for name, of in quantities.items():
         sized = zip(cells(name, of), columns.values(), strict=True)
-        lines.append("  " + pad(name, names) + "".join(f"{cell:>{size}}" for cell, size in sized) + after(of))
+        lines.append("  " + pad(name, names) + "".join(f"{cell:>{size}}" for cell, size in sized))
     return lines
 
 

@@ -21,7 +21,11 @@ def speed_score(speed: Mapping[str, Any], *, color: bool, width: int) -> str:
     rows, groups, left = speed["rows"], speed["groups"], speed["not_scored"]
     lines = [*wrap(_said(rows), width)]
     for group in sorted(groups, key=lambda name: name == "all"):
-        lines += ["", paint(group, "strong", color), *table(groups[group], 20, _COLUMNS, _cells, after=_basis)]
+        lines += [
+            "",
+            paint(group, "strong", color) + _basis(groups[group]),
+            *table(groups[group], 20, _COLUMNS, _cells),
+        ]
     if rows:
         lines += ["", paint("Worst runs first", "strong", color), *_worst(rows, width)]
     if speed["against"]:
@@ -53,8 +57,9 @@ def _cells(_: str, of: Mapping[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
-def _basis(of: Mapping[str, Any]) -> str:
-    return "  " + ", ".join(of["basis"])
+def _basis(quantities: Mapping[str, Mapping[str, Any]]) -> str:
+    """Of the predictions: the constants were measured on this card and version, or elsewhere, or nowhere."""
+    return f" ({', '.join(dict.fromkeys(basis for of in quantities.values() for basis in of['basis']))})"
 
 
 def _worst(rows: Sequence[Mapping[str, Any]], width: int) -> list[str]:

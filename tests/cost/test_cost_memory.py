@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -16,10 +15,13 @@ from hypothesis import strategies as st
 from deployc.cost.kv_cache import layout
 from deployc.cost.memory import memory
 from deployc.cost.weights import shard, weight_bytes
+from deployc.data import profiles
 from deployc.types.choices import Choice
 from deployc.types.facts import TensorGroup
 
-MEASURED = json.loads((Path(__file__).parent / "data" / "h200.json").read_text())["memory"]
+STARTS = (profiles() / "calibration" / "rows" / "h200_memory.jsonl").read_text().splitlines()
+PLAIN = [row for row in map(json.loads, STARTS) if row["quant"] is None and row["model_runner"] == "V2"]
+MEASURED = [row for row in PLAIN if "enable_lora" not in row["engine_args"]]
 
 
 def bytes_of(config: dict[str, Any], tp: int = 1, weights: str = "none") -> int:
@@ -115,14 +117,15 @@ def test_the_cpu_pool_of_a_gibibyte_holds_the_blocks_that_vllm_logs() -> None:
 
 @pytest.mark.parametrize("row", MEASURED, ids=lambda r: str(r["id"]))
 def test_measured_starts_lie_in_the_band(row: dict[str, Any]) -> None:
-    facts = facts_of(row["config"], (replace(H200, memory=H200.memory),) * row["tp"], "0.25.1", seqs=128)
+    eager = str("enforce_eager" in row["engine_args"]).lower()
+    facts = facts_of(row["model_config"], (replace(H200, memory=H200.memory),) * row["tp"], "0.25.1", seqs=128)
     case = case_of(
         facts,
         hardware=f"{{gpu: h200-sxm, count: {row['tp']}}}",
         workload="{input_tokens: 1500, output_tokens: 256, concurrency: 8}",
         engine=f"{{version: 0.25.1, parallel: {{tensor: {row['tp']}}}, gpu_memory_utilization: "
         f"{row['gpu_memory_utilization']}, args: {{max-num-seqs: {row['max_num_seqs']}, "
-        f"max-model-len: {row['max_model_len']}, enforce-eager: {str(row['enforce_eager']).lower()}}}}}",
+        f"max-model-len: {row['max_model_len']}, enforce-eager: {eager}}}}}",
     )
     bill = case.prediction.memory
     assert bill.weights.value / GIB == pytest.approx(row["weights_gib"], rel=0.01, abs=0.11)
