@@ -15,7 +15,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[Load]:
 
     def counting(load: Load, *rest: Any, **more: Any) -> Trace:
         runs.append(load)
-        return simulate(load, *rest, **more)
+        trace: Trace = simulate(load, *rest, **more)
+        return trace
 
     monkeypatch.setattr("deployc.cost.engine.simulate", counting)
     return runs

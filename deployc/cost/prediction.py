@@ -10,7 +10,7 @@ from deployc.cost.capacity import capacity, latencies
 from deployc.cost.engine import Engine, engine
 from deployc.cost.kv_cache import Layout, layout
 from deployc.cost.memory import KvCache, memory
-from deployc.cost.request import Request, mean_request, run_of, slowest_at_start
+from deployc.cost.request import Request, at_rate, mean_request, run_of, slowest_at_start
 from deployc.cost.simulate import Outcome, outcome, unbounded
 from deployc.cost.single_stream import single_stream
 from deployc.cost.speed_basis import SpeedBasis, speed_basis
@@ -29,8 +29,9 @@ def predict(deploy: Deploy, facts: Facts, choices: Choices) -> Prediction:
     """The prediction of one configuration. Every figure of `speed` is of all replicas together."""
     at, replicas = setting(deploy, facts, choices), choices.replicas.value
     one, left, basis = at.engine(at.bill.kv_cache.value), at.bill.kv_cache, at.basis
-    served, from_start = at.run(one, left.value)
-    ends = [served, *(at.run(at.engine(end), end)[0] for end in at.felt(served))]
+    ends, from_start = at.run(one, left.value)
+    served = ends[0]
+    ends += [at.run(at.engine(end), end)[0][0] for end in at.felt(served)]
     over, opened = math.isinf(served.ttft_p95), deploy.workload.request_rate is not None
     errors = {name: basis.errors.of(basis.basis, name) for name in latencies(deploy.sla)}
     most = capacity(one, deploy, at.request, at.room(left.value), replicas, served, errors)
@@ -59,7 +60,14 @@ def predict(deploy: Deploy, facts: Facts, choices: Choices) -> Prediction:
 def speed(at: Setting) -> Speed:
     """What the stated load sees, by one run; the band is the model's alone, without what memory may add to it."""
     left = at.bill.kv_cache.value
-    return _speed(at, [at.run(at.engine(left), left)[0]])
+    return _speed(at, at.run(at.engine(left), left)[0])
+
+
+def answers(at: Setting) -> Figure:
+    """Requests/s of all replicas where as many run as can, however long they wait."""
+    left = at.bill.kv_cache.value
+    highest = at.highest(at.engine(left), left) * at.choices.replicas.value
+    return _around(highest, [highest], at.basis, "requests_per_second")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,21 +106,27 @@ class Setting:
         peak = served.running + 4 * math.sqrt(served.running) if opened else math.inf
         return [] if most >= min(choices.max_num_seqs.value, peak) else list({left.low, left.high} - {left.value})
 
-    def run(self, one: Engine, available: float) -> tuple[Outcome, bool]:
+    def run(self, one: Engine, available: float) -> tuple[list[Outcome], bool]:
         """One engine under its share of the load, and whether its slowest first tokens are those of the start.
 
-        An open load above what the engine can do has no latency.
+        An open load above what the engine can do has no latency; one that may be above or below, within the model's
+        error, has two outcomes, the likelier first.
         """
         replicas, rate = self.choices.replicas.value, self.deploy.workload.request_rate
         load = run_of(self.deploy, replicas)
         trace = one.trace(load)
         served = outcome(load, trace, one.constants.front, one.constants.front_token)
         if rate is None:
-            return served, slowest_at_start(load, trace)
-        highest = self.highest(one, available)
-        if rate / replicas < highest:
-            return replace(served, requests_per_second=rate / replicas), False
-        return unbounded(served, highest), False
+            return [served], slowest_at_start(load, trace)
+        each, highest = rate / replicas, self.highest(one, available)
+        error = self.basis.errors.of(self.basis.basis, "requests_per_second")
+        if each < highest:
+            kept = replace(served, requests_per_second=each)
+            return [kept, unbounded(kept, each)] if each * error > highest else [kept], False
+        over = unbounded(served, highest)
+        if each / error >= highest:
+            return [over], False
+        return [over, replace(one.serve(at_rate(self.deploy, each / error)), requests_per_second=highest)], False
 
 
 def setting(deploy: Deploy, facts: Facts, choices: Choices) -> Setting:

@@ -51,7 +51,6 @@ RULES: tuple[Rule, ...] = (
     unfollowed.unfollowed,
     offload.weights_in_host_memory,
     sla.limits,
-    sla.over_capacity,
     flags.known,
     flags.going,
     flags.typed,

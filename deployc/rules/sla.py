@@ -1,14 +1,17 @@
-"""The limits of `sla:` beside the prediction: meets, tight (the limit lies inside the band), misses."""
+"""The limits of `sla:` beside the prediction: meets, tight (inside the band), misses; and what would meet them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import isfinite
 
 from deployc import units
-from deployc.cost.capability import INT8_BEFORE, INT8_SINCE
+from deployc.cost.other_cards import starts
+from deployc.cost.prediction import answers
 from deployc.diagnostics import Diagnostic, Severity, error, warning
 from deployc.rules.case import Case
+from deployc.rules.changes.option import Option
+from deployc.rules.changes.search import Limits, Tried, promising, search
 from deployc.spec.deploy import Deploy
 from deployc.types.figure import Figure, exact
 from deployc.types.prediction import Prediction, SlaLine, Verdict
@@ -22,6 +25,8 @@ CODES = {
     "requests_per_second": ("DC404", "the throughput may stay under its limit"),
     "tokens_per_second": ("DC405", "the token throughput may stay under its limit"),
 }
+SURE = 2
+"""Changes that surely meet a limit, after which no dearer one is named."""
 
 
 def lines(deploy: Deploy, prediction: Prediction) -> tuple[SlaLine, ...]:
@@ -39,37 +44,127 @@ def lines(deploy: Deploy, prediction: Prediction) -> tuple[SlaLine, ...]:
 
 
 def limits(case: Case) -> Iterator[Diagnostic]:
-    """An error where the whole band lies on the wrong side, a warning where the limit lies inside it."""
-    for line in lines(case.deploy, case.prediction):
-        if line.verdict == "meets" or line.name == "full_length_requests":  # judged with the memory
-            continue
-        shown = _seconds if line.name in UPPER else _rate
-        predicted = line.predicted
-        detail = (
-            f"{line.name} is predicted at {shown(predicted.value)} ({shown(predicted.low)} to {shown(predicted.high)}, "
-            f"{predicted.basis}); the limit is {shown(line.limit.value)}."
-        )
-        floor = 1 / case.prediction.single_stream.physical_limit.high
-        if line.name == "tpot_p95" and line.limit.value < floor:
-            detail += f" Reading weights and KV for one token takes {shown(floor)} at the card's full bandwidth."
-        at, fix = case.deploy.at(f"sla.{line.name}"), _fix(case, line.name)
-        severity = Severity.ERROR if line.verdict == "misses" else Severity.WARNING
-        code, summary = CODES[line.name]
-        yield Diagnostic(code, severity, summary, detail, fix, at, predicted.basis)
-
-
-def over_capacity(case: Case) -> Iterator[Diagnostic]:
-    """An open load above what the engines can do has no latency: the queue grows for ever."""
-    rate, capacity = case.deploy.workload.request_rate, case.prediction.speed.requests_per_second
-    if rate is None or (capacity.high >= rate and not case.prediction.over_capacity):
+    """An error where the whole band lies on the wrong side, a warning where the limit lies inside it; all that is
+    missed, and a load that cannot be carried, share one search for what would help."""
+    missed = [line for line in lines(case.deploy, case.prediction) if line.verdict != "meets" and line.name in CODES]
+    over = case.prediction.over_capacity
+    if not missed and not over:
         return
+    asked, names = _asked(case), {line.name for line in missed} | ({LOWER[0]} if over else set())
+    if not starts(case.facts, case.choices):  # said with the memory, and comes first
+        tried, carrying = [], []
+    elif missed:
+        tried = search(case, asked, names)
+        carrying = [one.option for one in tried]
+    else:
+        tried, carrying = [], promising(case, asked, names)
+    yield from (_limit(case, line, tried) for line in missed)
+    if over:
+        yield _over_capacity(case, carrying)
+
+
+def _asked(case: Case) -> Limits:
+    """All limits that the file states; an open load that cannot be carried is to be answered too."""
+    stated, rate = case.deploy.sla, case.deploy.workload.request_rate
+    found = {name: (limit, name in UPPER) for name in CODES if (limit := getattr(stated, name)) is not None}
+    if case.prediction.over_capacity and rate is not None:
+        found[LOWER[0]] = (max(rate, stated.requests_per_second or 0.0), False)
+    return found
+
+
+def _limit(case: Case, line: SlaLine, tried: Sequence[Tried]) -> Diagnostic:
+    predicted, limit = line.predicted, _shown(line.name, line.limit.value)
     detail = (
-        f"{rate:g} requests/s are sent; {capacity.value:.2g} ({capacity.low:.2g} to {capacity.high:.2g}, "
-        f"{capacity.basis}) can be served. The queue grows without bound."
+        f"{line.name} is predicted at {_with_band(line.name, predicted, f', {predicted.basis}')}; the limit is {limit}."
     )
-    at, fix = case.deploy.at("workload.request_rate"), "add cards or replicas, shorten prompts, or lower the rate"
-    said = error if capacity.high < rate else warning
-    yield said("DC410", "the load is above capacity", detail, fix, at, capacity.basis)
+    if not isfinite(predicted.low):
+        detail = f"{line.name} has no bound, as the load is above capacity; the limit is {limit}."
+    floor = 1 / case.prediction.single_stream.physical_limit.high
+    if line.name == "tpot_p95" and line.limit.value < floor:
+        detail += (
+            f" Reading weights and KV for one token takes {_shown(line.name, floor)} at the card's full bandwidth. "
+            "Only fewer bytes or more bandwidth change that."
+        )
+    severity = Severity.ERROR if line.verdict == "misses" else Severity.WARNING
+    code, summary = CODES[line.name]
+    at = case.deploy.at(f"sla.{line.name}")
+    return Diagnostic(code, severity, summary, detail, _fix(case, line, tried), at, predicted.basis)
+
+
+def _over_capacity(case: Case, carrying: Sequence[Option]) -> Diagnostic:
+    """An open load above what the engines can do has no latency: the queue grows for ever."""
+    rate, answered = case.deploy.workload.request_rate or 0.0, case.prediction.speed.requests_per_second
+    detail = (
+        f"{rate:g} requests/s are sent; {_few(answered.value)} ({_few(answered.low)} to {_few(answered.high)}, "
+        f"{answered.basis}) can be answered. The queue grows without bound, and no latency can be named."
+    )
+    found = [(option.words, most, _verdict(LOWER[0], rate, most)) for option in carrying
+             if (most := answers(option.setting)).value >= rate]  # fmt: skip
+    named = [
+        f"{'' if verdict == 'meets' else 'perhaps '}{words} "
+        f"(answers {_few(most.value)} requests/s, {_few(most.low)} to {_few(most.high)})"
+        for words, most, verdict in found
+    ]
+    least = min(answered.low, case.prediction.capacity.value)
+    fix = "; or ".join([*_enough(named), f"send at most {_few(least)} requests/s"])
+    said, at = (error if answered.high < rate else warning), case.deploy.at("workload.request_rate")
+    return said("DC410", "the load is above capacity", detail, fix, at, answered.basis)
+
+
+def _fix(case: Case, line: SlaLine, tried: Sequence[Tried]) -> str:
+    """Changes that meet the limit, from the cheapest, then the load that would; else what comes nearest."""
+    name, limit = line.name, line.limit.value
+    judged = [(one, getattr(one.speed, name)) for one in tried]
+    verdicts = [(one, _verdict(name, limit, figure), _verdict(name, limit, exact(figure.value, figure.unit)))
+                for one, figure in judged]  # fmt: skip
+    named = [
+        f"{'' if verdict == 'meets' else 'perhaps '}{change(case, name, one)}"
+        for one, verdict, likely in verdicts
+        if verdict == "meets" or (likely == "meets" and line.verdict == "misses")
+    ]
+    found, less = _enough(named), _less(case, name)
+    if found or not tried:
+        return "; or ".join([*found, *less]) or "fewer requests in flight, more cards, or a faster one"
+    one, figure = (min if name in UPPER else max)(judged, key=lambda pair: pair[1].value)
+    off = f", {_shown(name, abs(figure.value - limit))} from it" if isfinite(figure.value) else ""
+    return "; or ".join([f"no single change surely meets it; nearest comes: {change(case, name, one, off)}", *less])
+
+
+def _enough(named: Sequence[str]) -> list[str]:
+    """Up to the second that is sure."""
+    sure = [index for index, text in enumerate(named) if not text.startswith("perhaps ")]
+    return list(named[: sure[SURE - 1] + 1] if len(sure) >= SURE else named)
+
+
+def change(case: Case, name: str, one: Tried, more: str = "") -> str:
+    """ "set quantization.weights: int8 (tpot_p95 13.1 ms, 12.1 ms to 14.2 ms)", and what would be missed by it."""
+    now = {line.name for line in lines(case.deploy, case.prediction) if line.verdict == "meets"}
+    worse = [
+        other
+        for other in CODES
+        if other in now and _verdict(other, getattr(case.deploy.sla, other), getattr(one.speed, other)) == "misses"
+    ]
+    but = f"; but {' and '.join(worse)} would miss" if worse else ""
+    figure = getattr(one.speed, name)
+    between = f"{_shown(name, figure.low)} to {_shown(name, figure.high)}"
+    return f"{one.option.words} ({name} {_shown(name, figure.value)}, {between}{more}{but})"
+
+
+def _less(case: Case, name: str) -> list[str]:
+    """The most that stays inside all limits on latency, as the load to send."""
+    prediction, workload = case.prediction, case.deploy.workload
+    if name not in UPPER or prediction.capacity.value <= 0:
+        return []
+    flight = prediction.capacity_in_flight
+    if flight is None:
+        most = prediction.capacity.value
+        return (
+            [f"send at most {_few(most)} requests/s (that meets all limits on latency)"]
+            if most < (workload.request_rate or 0.0)
+            else []
+        )
+    words = f"send at most {units.show_count(flight)} at once (that meets all limits on latency)"
+    return [words] if flight < (workload.concurrency or 1) else []
 
 
 def _verdict(name: str, limit: float, predicted: Figure) -> Verdict:
@@ -78,22 +173,16 @@ def _verdict(name: str, limit: float, predicted: Figure) -> Verdict:
     return "meets" if predicted.low >= limit else "misses" if predicted.high < limit else "tight"
 
 
-def _fix(case: Case, name: str) -> str:
-    bound = case.prediction.bound_by
-    if name == "tpot_p95" or bound == "memory-bandwidth":
-        capability = case.facts.smallest.compute_capability
-        possible = capability is None or INT8_SINCE <= capability < INT8_BEFORE
-        int8 = "quantization.weights: int8 (half the bytes a step), "
-        smaller = int8 if possible and case.choices.weights.value == "none" else ""
-        return f"{smaller}fewer requests in flight, or a card with more bandwidth"
-    if bound == "kv-capacity":
-        return "quantization.kv_cache: fp8, a higher max_num_seqs, or more cards"
-    return "shorter prompts, a shared prefix, more replicas, or a faster card"
+def _with_band(name: str, figure: Figure, more: str) -> str:
+    return f"{_shown(name, figure.value)} ({_shown(name, figure.low)} to {_shown(name, figure.high)}{more})"
 
 
-def _seconds(value: float) -> str:
-    return units.show_seconds(value) if isfinite(value) else "unbounded"
+def _shown(name: str, value: float) -> str:
+    if not isfinite(value):
+        return "unbounded"
+    return units.show_seconds(value) if name in UPPER else f"{units.show_count(value)}/s"
 
 
-def _rate(value: float) -> str:
-    return f"{units.show_count(value)}/s"
+def _few(rate: float) -> str:
+    """A rate to three significant digits."""
+    return f"{rate:.3g}"

@@ -1,4 +1,4 @@
-"""Capacity: a load below it meets the SLA's latencies when simulated, one above does not; tightening never raises it."""
+"""Capacity: a load below it meets the limits when simulated, one above does not; a tighter limit never raises it."""
 
 from __future__ import annotations
 
