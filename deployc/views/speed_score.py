@@ -86,7 +86,7 @@ def _figure(quantity: str, value: float) -> str:
 
 def _against(other: Mapping[str, Any], color: bool, width: int) -> list[str]:
     """Both in all, on what both have."""
-    head = f"Beside {other['estimator']} ({other['file']})"
+    head = cut(f"Beside {other['estimator']} ({other['file']})", width)
     if not other["runs"]:
         return [paint(head, "strong", color), "  It has none of these runs."]
     ours, theirs = (other[side]["all"] for side in ("ours", "theirs"))
