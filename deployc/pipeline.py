@@ -67,23 +67,20 @@ def shape(path: Path | str, env: Mapping[str, str] | None = None) -> Analysis:
     return analysis
 
 
-def compile(
+def resolved(
     path: Path | str,
     *,
     offline: bool = False,
     env: Mapping[str, str] | None = None,
     assume: Mapping[str, Any] | None = None,
 ) -> Analysis:
-    """Everything up to the bundle. `offline` reads only the file, its lockfile and shipped data.
+    """READ, SHAPE and RESOLVE. `offline` reads only the file, its lockfile and shipped data.
 
     `assume` maps dotted keys of the model's config.json to values that it is read with, as `--assume` does.
     """
-    from deployc.choose import decide
-    from deployc.emit import compile_bundle
     from deployc.facts import resolve
     from deployc.facts.calibration import calibration
     from deployc.facts.gpu_profile import cards
-    from deployc.rules import accept, judge
 
     env = os.environ if env is None else env
     analysis = shape(path, env)
@@ -94,10 +91,28 @@ def compile(
         deploy, lock_path=lock_path(analysis.path), offline=offline, env=env, assume=assume
     )
     analysis.report.extend(report)
-    if analysis.facts is None:
+    if analysis.facts is not None:
+        constants = calibration(analysis.facts.engine.version)
+        analysis.facts = replace(analysis.facts, calibration=constants, known_cards=cards())
+    return analysis
+
+
+def compile(
+    path: Path | str,
+    *,
+    offline: bool = False,
+    env: Mapping[str, str] | None = None,
+    assume: Mapping[str, Any] | None = None,
+) -> Analysis:
+    """Everything up to the bundle. `offline` and `assume` as in `resolved`."""
+    from deployc.choose import decide
+    from deployc.emit import compile_bundle
+    from deployc.rules import accept, judge
+
+    analysis = resolved(path, offline=offline, env=env, assume=assume)
+    deploy = analysis.deploy
+    if deploy is None or analysis.facts is None:
         return analysis
-    constants = calibration(analysis.facts.engine.version)
-    analysis.facts = replace(analysis.facts, calibration=constants, known_cards=cards())
     analysis.choices, analysis.prediction, report = decide(deploy, analysis.facts)
     analysis.report.extend(report)
     if analysis.choices is None or analysis.prediction is None:

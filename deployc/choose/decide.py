@@ -29,6 +29,11 @@ def decide(deploy: Deploy, facts: Facts) -> tuple[Choices | None, Prediction | N
     return choices, predict(deploy, facts, choices), Report()
 
 
+def draft(deploy: Deploy, facts: Facts) -> Choices:
+    """The sizes of a file that leaves neither format nor spread open; of one that does, of its first options."""
+    return _sized(deploy, facts, _weights(deploy, facts)[0], _tensor_parallel(deploy, facts)[0])
+
+
 def _spread(deploy: Deploy, facts: Facts) -> Choices:
     """The plainest weights that hold the load, else the plainest that start; each on the fewest cards that start it.
 
