@@ -13,7 +13,7 @@ from pathlib import Path
 from deployc.diagnostics import Diagnostic, Report, error
 from deployc.measure.calibrate.json_lines import first_of, json_lines, place
 from deployc.measure.calibrate.rows import Row, own_start, published_start
-from deployc.measure.calibrate.speed.row import RATES, TIMES, SpeedRow, speed_row
+from deployc.measure.calibrate.speed.row import RATES, TIMES, SpeedRow, speed_row, with_memory
 
 
 @dataclass(slots=True)
@@ -40,6 +40,7 @@ def read(paths: Iterable[Path]) -> tuple[Rows, Report]:
         if no_row:
             faults.add(_no_row(path, no_row))
         report.extend(faults)
+    rows.runs = with_memory(rows.runs, rows.starts)
     return rows, report
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from deployc.measure.calibrate.cells import Cells
 from deployc.measure.calibrate.rows import Row, own_start
 
+GIB = 2**30
 RATES = {"out_tok_s": "tokens_per_second", "req_s": "requests_per_second"}
 TIMES = {"ttft_ms": "ttft", "tpot_ms": "tpot", "e2e_ms": "e2e"}
 PERCENTILES = ("p50", "p95")
@@ -26,6 +27,8 @@ class SpeedRow:
     measured: Mapping[str, float]  # by QUANTITIES: s, 1/s
     clean: bool | None  # no prompt met an earlier one's prefix in the cache; None = the row does not say
     cached_share: float | None  # of the prompts' tokens that were in it
+    kv_bytes: float | None = None  # of KV cache on a card, where the row or its start says it
+    blocks: int | None = None  # of KV cache, where the row says how many the engine had
 
 
 def speed_row(values: Mapping[str, Any], file: str, line: int) -> SpeedRow:
@@ -40,7 +43,18 @@ def speed_row(values: Mapping[str, Any], file: str, line: int) -> SpeedRow:
     start = _with_adapter(own_start(told, file, line), cells)
     start = replace(start, measured={}, notes=(*start.notes, *cells.notes))
     config = cells.text("config") or start.id.partition("/")[0]
-    return SpeedRow(start, config, cells.object("load"), measured, clean, share)
+    of_engine = Cells(ran, cells.notes)
+    kv_bytes, blocks = of_engine.number("kv_cache_memory_bytes"), of_engine.whole("num_gpu_blocks")
+    return SpeedRow(start, config, cells.object("load"), measured, clean, share, kv_bytes, blocks)
+
+
+def with_memory(runs: Iterable[SpeedRow], starts: Iterable[Row]) -> list[SpeedRow]:
+    """Runs with what their engine's start left for the KV cache: the start is named as the runs' configuration."""
+    known = {(s.id, s.version): s.measured["kv_cache_gib"] * GIB for s in starts if "kv_cache_gib" in s.measured}
+    return [
+        run if run.kv_bytes or run.blocks else replace(run, kv_bytes=known.get((run.config, run.start.version)))
+        for run in runs
+    ]
 
 
 def _measured(cells: Cells) -> dict[str, float]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from deployc.cost.engine import engine
+from deployc.cost.kv_cache import layout
 from deployc.cost.memory import memory
 from deployc.cost.simulate import Load, Outcome
 from deployc.cost.speed_basis import SpeedBasis, kinds
@@ -14,10 +15,10 @@ from deployc.measure.calibrate.config import Unknown
 from deployc.measure.calibrate.score import NotScored
 from deployc.measure.calibrate.speed.load import load
 from deployc.measure.calibrate.speed.row import SpeedRow
-from deployc.measure.calibrate.start import start
+from deployc.measure.calibrate.start import Start, start
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts
-from deployc.types.figure import Figure
+from deployc.types.figure import Figure, exact
 
 CLEAN = 0.02
 """Share of the prompts' tokens up to which the prefix cache is no part of a figure: less than the noise of TTFT."""
@@ -38,7 +39,7 @@ class Sample:
     version: str
     facts: Facts
     choices: Choices
-    available: Figure  # bytes of KV cache on a card, as predicted
+    available: Figure  # bytes of KV cache on a card, as the row has them or as predicted
     load: Load
     measured: Mapping[str, float]  # s, 1/s
     kinds: frozenset[str]  # what a fit must have seen to know it
@@ -90,7 +91,7 @@ def sample(row: SpeedRow) -> Sample:
     notes = list(begun.notes)
     asked = load(row.load, notes)
     _check(asked, begun.choices)
-    available = memory(begun.facts, begun.choices)[0].kv_cache
+    available = _available(row, begun)
     if available.value <= 0:
         notes.append("the memory model leaves no KV cache: simulated with one request at a time")
     if row.start.said:
@@ -111,6 +112,15 @@ def sample(row: SpeedRow) -> Sample:
         kinds=frozenset(kinds(begun.facts, begun.choices)),
         notes=tuple(notes),
     )
+
+
+def _available(row: SpeedRow, begun: Start) -> Figure:
+    """Bytes of KV cache on a card: as the engine had them where it is known, else as the memory model has them."""
+    if row.blocks:
+        return exact(float(row.blocks * layout(begun.facts, begun.choices).block_bytes), "B")
+    if row.kv_bytes:
+        return exact(row.kv_bytes, "B")
+    return memory(begun.facts, begun.choices)[0].kv_cache
 
 
 def _check(asked: Load, choices: Choices) -> None:
