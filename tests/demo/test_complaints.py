@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,14 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 GIB = 2**30
 
 
-def planned(path: Path) -> tuple[dict[str, Any], str]:
+def planned(path: Path) -> tuple[Mapping[str, Any], str]:
     """The document, and the plan as it is printed, on one line."""
     analysis = pipeline.compile(path, offline=True, env={})
     document = pipeline.plan_of(analysis).document
     return document, " ".join(text.plan(document, analysis.report, file=path.name).split())
 
 
-def advice(document: dict[str, Any], code: str) -> str:
+def advice(document: Mapping[str, Any], code: str) -> str:
     """Detail and fix of the one finding with that code."""
     (found,) = [d for d in document["diagnostics"] if d["code"] == code]
     return f"{found['detail']} {found['fix']}"

@@ -38,9 +38,8 @@ def args(flags: str) -> dict[str, str]:
 def on_h200(config: Any = QWEN_7B, tokens: int = 8192) -> Facts:
     """One H200 with the batch defaults of a server, or others."""
     facts = facts_of(config, (H200,), "0.25.1", tokens, 1024)
-    known = facts.engine.flags | {
-        "async-scheduling": Flag("async-scheduling", "bool", aliases=("no-async-scheduling",))
-    }
+    flag = Flag("async-scheduling", "bool", aliases=("no-async-scheduling",))
+    known = {**facts.engine.flags, flag.name: flag}
     return replace(facts, engine=replace(facts.engine, flags=known))
 
 
