@@ -9,6 +9,7 @@ import pytest
 from configured import A100, GIB, HOST, QWEN_7B, SMOLLM2, card, case_of, codes, facts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from weighing import QWEN3_30B
 
 from deployc.cost.capability import reads_fp8_kv
 from deployc.cost.explain import explain
@@ -204,3 +205,41 @@ def test_more_of_anything_never_needs_less(flight: int, prompt: int, answer: int
         assert more.kv_cache_mean.value >= least.kv_cache_mean.value
         assert (more.smallest_card_memory or 1e15) >= (least.smallest_card_memory or 1e15)
     assert least.needed.low <= least.needed.value <= least.needed.high
+
+
+def test_prompts_take_two_operations_a_weight_and_token() -> None:
+    """Linear layers of Qwen2.5-7B: 28 x (3,584 x 4,608 + 3,584^2 + 3 x 3,584 x 18,944) weights."""
+    weights = 28 * (3584 * 4608 + 3584**2 + 3 * 3584 * 18944)
+    rate = {"workload": "{input_tokens: 1500, output_tokens: 256, request_rate: 10, max_context: 8192}"}
+    alone = answers(facts_of(cards=(A100,)), **rate)[0].arithmetic
+    assert alone is not None
+    assert alone.weights == weights
+    assert alone.needed.low == alone.needed.high == 10 * 1500 * 2 * weights
+    assert alone.needed.value / alone.peak == pytest.approx(0.6275, abs=1e-3)
+    for parallel in ("{tensor: 4}", "{tensor: 1, replicas: 4}", "{tensor: 2, replicas: 2}"):
+        spread = answers(facts_of(cards=(A100,) * 4), **rate, engine=f"{{version: 0.32.0, parallel: {parallel}}}")[
+            0
+        ].arithmetic
+        assert spread is not None
+        assert spread.cards == 4
+        assert spread.needed.value == pytest.approx(alone.needed.value / 4)
+
+
+def test_a_prefix_in_the_cache_is_not_computed_and_int8_has_its_own_peak() -> None:
+    shared = "{input_tokens: 1500, output_tokens: 256, request_rate: 2, shared_prefix_tokens: 1000, max_context: 8192}"
+    found = answers(facts_of(cards=(A100,)), workload=shared, quantization="{weights: int8}")[0].arithmetic
+    assert found is not None
+    assert found.tokens == 500
+    assert found.peak == 624e12
+
+
+def test_of_experts_those_count_that_a_token_is_sent_to() -> None:
+    """Qwen3-30B-A3B: 3.3 billion of 30.5 are active, some 0.6 of them embedding and output layer."""
+    found = answers(facts_of(QWEN3_30B, (A100,)))[0].arithmetic
+    assert found is not None
+    assert 2.6e9 < found.weights < 3.0e9
+
+
+def test_nothing_is_said_of_arithmetic_where_the_peak_is_not_known() -> None:
+    assert answers(facts_of(SMOLLM2, (HOST,)))[0].arithmetic is None
+    assert answers(facts_of(cards=(replace(card(), flops={}),)))[0].arithmetic is None

@@ -94,3 +94,30 @@ def test_graphs_are_told_where_they_take_much_or_are_doubled() -> None:
     assert shown(document)["CUDA graphs"].startswith("512 MiB: 35 are captured; the engine takes its own estimate")
     memory["cuda_graphs"]["value"] = 2**29 - 1
     assert "CUDA graphs" not in shown(document)
+
+
+@pytest.mark.parametrize(("rate", "share", "sure"), [(10.0, "63%", True), (2.0, "13%", False)])
+def test_the_share_of_a_cards_arithmetic(rate: float, share: str, sure: bool) -> None:
+    """10 requests/s x 1,500 tokens x 2 x 6.53e9 weights on a card of 312 TFLOP/s: only then it cannot be idle."""
+    document, needed = planned("lora-4090"), rate * 1500 * 2 * 6.53e9
+    exact = {"low": rate, "value": rate, "high": rate, "basis": "exact"}
+    document["prediction"]["explain"]["arithmetic"] = {
+        "requests_per_second": exact, "tokens": 1500.0, "weights": 6530000000, "cards": 1, "peak": 312000000000000,
+        "needed": exact | {"low": needed, "value": needed, "high": needed},
+    }  # fmt: skip
+    said = shown(document)["arithmetic"]
+    assert said.startswith(
+        f"prompts take {share} of a card's 312 TFLOP/s: {rate:g} requests/s x 1,500 tokens x 2 x 6.53e9"
+    )
+    assert ("hit the prefix cache" in said) is sure
+    document["prediction"]["explain"]["arithmetic"]["cards"] = 4
+    assert "weights / 4 cards are" in shown(document)["arithmetic"]
+
+
+def test_scaled_positions_and_the_size_of_a_full_request_are_said() -> None:
+    document = planned("tp4-yarn")
+    document["prediction"]["explain"]["longest_context"]["own_positions"] = 32768
+    rows = shown(document)
+    assert "with its own 32,768 positions scaled" in rows["longest request"]
+    assert "requests of 131,072 tokens (7.00 GiB of KV each)" in rows["most at once"]
+    assert "GiB on 4 cards)" in rows["this load needs"]
