@@ -21,6 +21,9 @@ from deployc.spec.model import Sla
 LATENCIES = ("ttft_p95", "tpot_p95", "e2e_p95")
 PROBES = 2
 """Loads that are simulated beside the stated one and a single request: each halves what is not known."""
+SURE = 0.97
+"""Share of the load between two runs at which a limit is reached that is promised: the runs have a few hundred requests
+each, and their percentiles scatter."""
 TOWARDS_FULL = 0.4
 """Share of what is left idle at an open load that is left at the next one tried above it."""
 
@@ -34,7 +37,7 @@ class Capacity:
     requests_per_second: float
     low: float
     high: float
-    in_flight: int | None = None  # of a closed load
+    in_flight: tuple[int, int, int] | None = None  # of a closed load: likely, at least, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +123,14 @@ def capacity(
     loads = Loads(engine, deploy, request, most_running(room, engine.limits.max_num_seqs), replicas)
     limits = latencies(deploy.sla)
     if not limits:
-        return Capacity(loads.highest, loads.highest, loads.highest, None if loads.opened else loads.running)
+        return Capacity(loads.highest, loads.highest, loads.highest, None if loads.opened else (loads.running,) * 3)
     points, low, high = _tried(loads, limits, served)
     near = [point for point in points if low <= point[0] <= high]
-    load = largest(loads, near, limits)
+    load = max(low, SURE * largest(loads, near, limits)) if low < high else largest(loads, near, limits)
     shorter, longer = ({n: limit * errors[n] ** way for n, limit in limits.items()} for way in (1, -1))
-    ends = (min(load, largest(loads, points, longer)), max(load, largest(loads, points, shorter)))
-    count = None if loads.opened else int(load)
-    return Capacity(loads.rate(load), loads.rate(ends[0]), loads.rate(ends[1]), count)
+    fewest, most = min(load, largest(loads, points, longer)), max(load, largest(loads, points, shorter))
+    count = None if loads.opened else (int(load), int(fewest), int(most))
+    return Capacity(loads.rate(load), loads.rate(fewest), loads.rate(most), count)
 
 
 def latencies(sla: Sla) -> dict[str, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from deployc.cost.engine import Engine
 from deployc.cost.prediction import Setting
@@ -18,22 +19,14 @@ Estimate = Mapping[str, float]
 """Seconds and 1/s of the whole deployment, by the names of the SLA; infinite where a queue grows for ever."""
 
 
-def estimate(at: Setting, load: float | None = None) -> Estimate:
-    """Under a load on one engine, in flight or arrivals a second; the stated one where none is given."""
+def estimate(at: Setting) -> Estimate:
+    """Under the stated load."""
     workload, replicas = at.deploy.workload, at.choices.replicas.value
-    opened = workload.request_rate is not None
-    if load is None:
-        load = (
-            (workload.request_rate or 0.0) / replicas if opened else math.ceil((workload.concurrency or 1) / replicas)
-        )
-    left = at.bill.kv_cache.value
-    one, most = at.engine(left), most_running(at.room(left), at.choices.max_num_seqs.value)
-    first, state = _open(one, at.request, most, load) if opened else _closed(one, at.request, most, int(load))
+    rate, flight = (workload.request_rate or 0.0) / replicas, math.ceil((workload.concurrency or 1) / replicas)
+    first, state = _under(_Most.of(at), flight if workload.request_rate is None else rate)
     requests = state.requests_per_second * replicas
     return {
-        "ttft_p95": first,
-        "tpot_p95": state.tpot,
-        "e2e_p95": first + at.request.long_output * state.tpot,
+        **_latencies(at.request, first, state),
         "requests_per_second": requests,
         "tokens_per_second": requests * at.request.output_tokens,
     }
@@ -41,25 +34,53 @@ def estimate(at: Setting, load: float | None = None) -> Estimate:
 
 def highest(at: Setting, limits: Mapping[str, float]) -> float:
     """Requests/s of all replicas under which no latency is above its limit; 0 where one request misses one."""
-    left, replicas = at.bill.kv_cache.value, at.choices.replicas.value
-    one, most = at.engine(left), most_running(at.room(left), at.choices.max_num_seqs.value)
-    answered = _steady(one, at.request, most).requests_per_second
-    if at.deploy.workload.request_rate is not None:
+    most, replicas = _Most.of(at), at.choices.replicas.value
+    answered = _steady(most.engine, at.request, most.running).requests_per_second
+    if not limits:
+        return answered * replicas
+
+    def inside(load: float) -> bool:
+        found = _latencies(at.request, *_under(most, load))
+        return all(found[name] <= limit for name, limit in limits.items())
+
+    if most.opened:
         low, high = 0.0, answered
-        for _ in range(HALVINGS if limits else 0):
+        for _ in range(HALVINGS):
             middle = (low + high) / 2
-            low, high = (middle, high) if _inside(at, middle, limits) else (low, middle)
-        return (low if limits else answered) * replicas
-    fewest, least = 0, most
+            low, high = (middle, high) if inside(middle) else (low, middle)
+        return low * replicas
+    fewest, least = 0, most.running
     while fewest < least:
         flight = (fewest + least + 1) // 2
-        fewest, least = (flight, least) if _inside(at, flight, limits) else (fewest, flight - 1)
-    return _steady(one, at.request, fewest).requests_per_second * replicas if fewest else 0.0
+        fewest, least = (flight, least) if inside(flight) else (fewest, flight - 1)
+    return _steady(most.engine, at.request, fewest).requests_per_second * replicas if fewest else 0.0
 
 
-def _inside(at: Setting, load: float, limits: Mapping[str, float]) -> bool:
-    found = estimate(at, load)
-    return all(found[name] <= limit for name, limit in limits.items())
+@dataclass(frozen=True, slots=True)
+class _Most:
+    """One engine and how many requests it runs at once, at most."""
+
+    engine: Engine
+    request: Request
+    running: int
+    opened: bool
+
+    @classmethod
+    def of(cls, at: Setting) -> _Most:
+        left = at.bill.kv_cache.value
+        running = most_running(at.room(left), at.choices.max_num_seqs.value)
+        return cls(at.engine(left), at.request, running, at.deploy.workload.request_rate is not None)
+
+
+def _under(most: _Most, load: float) -> tuple[float, Steady]:
+    """Seconds to the first token, and the steady state, under a load on one engine."""
+    if most.opened:
+        return _open(most.engine, most.request, most.running, load)
+    return _closed(most.engine, most.request, most.running, int(load))
+
+
+def _latencies(request: Request, first: float, state: Steady) -> dict[str, float]:
+    return {"ttft_p95": first, "tpot_p95": state.tpot, "e2e_p95": first + request.long_output * state.tpot}
 
 
 def _closed(one: Engine, request: Request, most: int, flight: int) -> tuple[float, Steady]:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 from deployc.cost.bound import bound_by
-from deployc.cost.capacity import capacity, latencies
+from deployc.cost.capacity import Capacity, capacity, latencies
 from deployc.cost.engine import Engine, engine
 from deployc.cost.kv_cache import Layout, layout
 from deployc.cost.memory import KvCache, memory
@@ -45,7 +45,7 @@ def predict(deploy: Deploy, facts: Facts, choices: Choices) -> Prediction:
         speed=_speed(at, ends),
         single_stream=single_stream(facts, choices, one, at.request, basis, basis.errors.of(basis.basis, "tpot_p50")),
         capacity=_around(rates[0], rates, basis, "requests_per_second"),
-        capacity_in_flight=None if most.in_flight is None else most.in_flight * replicas,
+        capacity_in_flight=_at_once(most, replicas, basis),
         utilization=_share(served.busy, basis) if opened and not over else None,
         ttft_p95_from_start=from_start,
         bound_by="cpu"
@@ -166,6 +166,14 @@ def _around(value: float, ends: list[float], basis: SpeedBasis, quantity: str) -
     """The band: the model's error each way, around all ends that the memory's own band leads to."""
     error, unit = basis.errors.of(basis.basis, quantity), "1/s" if quantity.endswith("second") else "s"
     return Figure(value, min(ends) / error, max(ends) * error, unit, basis.basis)
+
+
+def _at_once(most: Capacity, replicas: int, basis: SpeedBasis) -> Figure | None:
+    """Requests in flight on all replicas at their capacity."""
+    if most.in_flight is None:
+        return None
+    value, low, high = (count * replicas for count in most.in_flight)
+    return Figure(value, low, high, "requests", basis.basis)
 
 
 def _share(value: float, basis: SpeedBasis) -> Figure:

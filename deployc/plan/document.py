@@ -13,7 +13,7 @@ from deployc.types.choices import Choices
 from deployc.types.explanation import Explanation
 from deployc.types.facts import EngineFacts, Facts
 from deployc.types.plan import Observed, Step, Switch
-from deployc.types.prediction import Prediction, SlaLine
+from deployc.types.prediction import Growth, Prediction, SlaLine
 
 FORMAT_VERSION = "1.0"
 
@@ -38,6 +38,7 @@ def document(
     steps: Sequence[Step],
     report: Report,
     explained: Explanation | None = None,
+    grown: Growth | None = None,
 ) -> dict[str, Any]:
     """All of it. `hardware`, `workload` and a few keys of `prediction` are there so that views need nothing else."""
     return {
@@ -50,7 +51,7 @@ def document(
         "hardware": _hardware(facts, choices) if facts and choices else None,
         "workload": deploy.workload.model_dump(exclude_none=True) if deploy else None,
         "engine": _engine(facts.engine, bundle) if facts else None,
-        "prediction": figures.prediction(prediction, explained) if prediction else None,
+        "prediction": _prediction(prediction, explained, grown, deploy, facts) if prediction else None,
         "sla": [figures.sla_line(line) for line in sla],
         "observed": {"digest": observed.digest, "at": observed.at, "complete": observed.complete},
         "switch": _switch(switch) if switch else None,
@@ -89,6 +90,15 @@ def _model(facts: Facts, choices: Choices) -> dict[str, Any]:
         "provenance": model.provenance,
         "adapters": [{"name": a.name, "rank": a.rank, "mode": choices.adapter_mode.value} for a in facts.adapters],
     }
+
+
+def _prediction(
+    prediction: Prediction, explained: Explanation | None, grown: Growth | None, deploy: Deploy | None,
+    facts: Facts | None,
+) -> dict[str, Any]:  # fmt: skip
+    price = deploy.hardware.price if deploy else None
+    hourly = price * len(facts.devices) if price is not None and facts else None
+    return figures.prediction(prediction, explained, grown, hourly)
 
 
 def _hardware(facts: Facts, choices: Choices) -> dict[str, Any]:

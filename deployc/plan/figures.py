@@ -6,9 +6,10 @@ import math
 from dataclasses import asdict, fields
 from typing import Any
 
+from deployc.cost.money import per_million_tokens
 from deployc.types.explanation import Arithmetic, Explanation, Share
 from deployc.types.figure import Figure
-from deployc.types.prediction import Memory, Prediction, SlaLine, Speed
+from deployc.types.prediction import Growth, Memory, Prediction, SlaLine, Speed
 
 WHOLE = ("B", "tokens")
 
@@ -23,8 +24,10 @@ def figure(of: Figure) -> dict[str, Any]:
     }
 
 
-def prediction(of: Prediction, explained: Explanation | None = None) -> dict[str, Any]:
-    """`prediction` of the document: bytes, seconds, 1/s."""
+def prediction(
+    of: Prediction, explained: Explanation | None = None, grown: Growth | None = None, hourly: float | None = None
+) -> dict[str, Any]:
+    """`prediction` of the document: bytes, seconds, 1/s. `hourly`: what all cards cost, where the file says so."""
     return {
         "memory": _all(of.memory),
         "kv_cache_tokens": figure(of.kv_cache_tokens),
@@ -37,13 +40,35 @@ def prediction(of: Prediction, explained: Explanation | None = None) -> dict[str
             "physical_limit": figure(of.single_stream.physical_limit),
             "bound_by": of.single_stream.bound_by,
         },
-        "capacity": {"requests_per_second": figure(of.capacity)},
+        "capacity": capacity(of, grown),
+        "cost": cost(of, hourly) if hourly else None,
         "bound_by": of.bound_by,
+        "utilization": figure(of.utilization) if of.utilization else None,
+        "ttft_p95_from_start": of.ttft_p95_from_start,
         "over_capacity": of.over_capacity,
         "startup_seconds": figure(of.startup_seconds),
         "transferred_from": of.transferred_from,
         "warnings": list(of.warnings),
         "explain": explanation(explained) if explained else None,
+    }
+
+
+def capacity(of: Prediction, grown: Growth | None) -> dict[str, Any]:
+    """What is served inside the SLA's latencies, and the cheapest change that gives more."""
+    more = {"change": grown.change, "requests_per_second": figure(grown.capacity)} if grown else None
+    flight = figure(of.capacity_in_flight) if of.capacity_in_flight else None
+    return {"requests_per_second": figure(of.capacity), "in_flight": flight, "next": more}
+
+
+def cost(of: Prediction, hourly: float) -> dict[str, Any]:
+    """Of a million output tokens, in the money of `hardware.price`."""
+    each, load = of.speed.tokens_per_second, of.speed.requests_per_second
+    tokens = each.value / load.value if load.value else 0.0
+    full = Figure(of.capacity.value * tokens, of.capacity.low * tokens, of.capacity.high * tokens, "1/s",
+                  of.capacity.basis)  # fmt: skip
+    return {
+        "per_million_output_tokens": figure(per_million_tokens(hourly, each)),
+        "per_million_output_tokens_at_capacity": figure(per_million_tokens(hourly, full)),
     }
 
 

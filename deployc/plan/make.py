@@ -15,7 +15,7 @@ from deployc.types.choices import Choices
 from deployc.types.explanation import Explanation
 from deployc.types.facts import Facts
 from deployc.types.plan import Observed, Plan, Step, Switch
-from deployc.types.prediction import Prediction, SlaLine
+from deployc.types.prediction import Growth, Prediction, SlaLine
 
 
 class Read(Protocol):
@@ -45,6 +45,8 @@ class Analysed(Protocol):
     @property
     def explanation(self) -> Explanation | None: ...
     @property
+    def growth(self) -> Growth | None: ...
+    @property
     def bundle(self) -> Bundle | None: ...
 
 
@@ -70,6 +72,7 @@ def make(analysis: Analysed, observed: Observed) -> Plan:
         steps=taken,
         report=analysis.report,
         explained=analysis.explanation,
+        grown=analysis.growth,
     )
     return Plan(made, taken, changes=any(step.action != "keep" for step in taken))
 

@@ -155,14 +155,14 @@ def _less(case: Case, name: str) -> list[str]:
     prediction, workload = case.prediction, case.deploy.workload
     if name not in UPPER or prediction.capacity.value <= 0:
         return []
-    flight = prediction.capacity_in_flight
-    if flight is None:
+    if prediction.capacity_in_flight is None:
         most = prediction.capacity.value
         return (
             [f"send at most {_few(most)} requests/s (that meets all limits on latency)"]
             if most < (workload.request_rate or 0.0)
             else []
         )
+    flight = prediction.capacity_in_flight.value
     words = f"send at most {units.show_count(flight)} at once (that meets all limits on latency)"
     return [words] if flight < (workload.concurrency or 1) else []
 

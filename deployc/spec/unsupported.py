@@ -21,7 +21,6 @@ NOT_YET: dict[str, tuple[tuple[Any, ...], str]] = {
     "hardware.cpus": ((None,), "host cores are not in the cost model"),
     "hardware.host": (("auto", "linux"), "what WSL2 holds of a card is not in the cost model"),
     "hardware.display": ((False,), "what a screen holds of a card is not in the cost model; use reserved_memory"),
-    "hardware.price": ((None,), "no money is counted"),
     "engine.parallel.pipeline": ((1,), "layers are not spread over cards"),
     "engine.parallel.data": ((1,), "use replicas"),
     "engine.parallel.expert": ((False,), "experts are not spread over cards"),

@@ -61,11 +61,19 @@ class Prediction:
     bound_by: Bound
     startup_seconds: Figure
     over_capacity: bool = False  # the stated open-loop rate is above capacity: the queue grows without bound
-    capacity_in_flight: int | None = None  # requests at once at that rate; None under an open load
+    capacity_in_flight: Figure | None = None  # requests at once at that rate; None under an open load
     utilization: Figure | None = None  # of an open load: share of the time in which an engine is in a step
     ttft_p95_from_start: bool = False  # of a closed load: the slowest come at the start, when all are sent at once
     warnings: tuple[str, ...] = ()
     transferred_from: str = ""  # where the constants of `transferred` figures were measured
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """The cheapest change that raises the capacity, in words, and the capacity under it, requests/s."""
+
+    change: str
+    capacity: Figure
 
 
 Verdict = Literal["meets", "tight", "misses"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deployc.diagnostics import Report
-from deployc.units import show_seconds
+from deployc.units import show_count, show_seconds
 from deployc.views import explain, memory, words
 from deployc.views.diagnostics import diagnostics
 from deployc.views.layout import escape, pad, paint, wrap
@@ -57,39 +57,70 @@ def _mode(mode: str) -> str:
 
 def _speed(document: Mapping[str, Any], color: bool, width: int) -> list[str]:
     prediction = document["prediction"]
+    figures = [*prediction["memory"].values(), *prediction["speed"].values()]
+    legend = words.bases(figures, prediction["transferred_from"])
+    heading = wrap(f"SPEED under {words.load(document['workload'])}", width)
+    lines = [paint(line, "strong", color) for line in heading]
+    for key, figure in prediction["speed"].items():
+        lines += _figure(key, figure, width)
+        if key == "ttft_p95" and prediction["ttft_p95_from_start"]:
+            flight = document["workload"]["concurrency"]
+            lines += wrap(f"(p95 is the start, when all {flight} are sent at once)", width, "    ")
+    lines += [*wrap(f"({legend})", width, "  "), ""]
+    said = [_alone(prediction), _bound(prediction), _capacity(document), _cost(document), *prediction["warnings"]]
+    return lines + [line for text in said if text for line in wrap(text, width, "  ")]
+
+
+def _alone(prediction: Mapping[str, Any]) -> str:
     stream, limit = (prediction["single_stream"][key] for key in ("tokens_per_second", "physical_limit"))
     tokens = words.rate("tokens")
     shown = words.value if limit["low"] == limit["high"] else words.with_band
-    alone = (
+    return (
         f"One stream is bound by {words.ALONE[prediction['single_stream']['bound_by']]}: "
         f"{words.with_band(stream, tokens)}. Every token reads all weights "
         f"and its KV, so {shown(limit, tokens)} is the physical limit."
     )
-    figures = [*prediction["memory"].values(), *prediction["speed"].values()]
-    legend = words.bases(figures, prediction["transferred_from"])
-    heading = wrap(f"SPEED under {words.load(document['workload'])}", width)
-    return [
-        *(paint(line, "strong", color) for line in heading),
-        *(line for key, figure in prediction["speed"].items() for line in _figure(key, figure, width)),
-        *wrap(f"({legend})", width, "  "),
-        "",
-        *wrap(alone, width, "  "),
-        *wrap(_capacity(document), width, "  "),
-        *(line for warning in prediction["warnings"] for line in wrap(warning, width, "  ")),
-    ]
+
+
+def _bound(prediction: Mapping[str, Any]) -> str:
+    """What would have to grow, and of an open load how busy it keeps the engine: a busy one is seldom full."""
+    text = f"The load is bound by {words.BOUND[prediction['bound_by']]}."
+    busy, load = prediction["utilization"], prediction["speed"]["requests_per_second"]["value"]
+    most = prediction["capacity"]["requests_per_second"]["value"]
+    if busy is None:
+        return text
+    full = f", at {words.share(load / most)} of its capacity" if most and load <= most else ""
+    return f"{text} An engine is in a step {words.with_band(busy, words.share)} of the time{full}."
 
 
 def _capacity(document: Mapping[str, Any]) -> str:
     prediction = document["prediction"]
-    figure = prediction["capacity"]["requests_per_second"]
+    capacity, rate = prediction["capacity"], words.rate("requests")
+    figure, more, flight = capacity["requests_per_second"], capacity["next"], capacity["in_flight"]
     limited = " inside the SLA" if any(line["name"] in LATENCIES for line in document["sla"]) else ""
     if figure["high"] == 0:
-        return f"Capacity{limited}: none, a single request at a time misses it already."
-    text = f"Capacity{limited}: {words.with_band(figure, words.rate('requests'))}"
-    text += f", bound by {words.BOUND[prediction['bound_by']]}."
-    return (
-        f"{text} The stated rate is above it: the queue grows without bound." if prediction["over_capacity"] else text
+        text = f"Capacity{limited}: none, a single request at a time misses it already."
+    else:
+        at_once = f" with {words.value(flight, show_count)} at once" if flight else ""
+        text = f"Capacity{limited}: {words.with_band(figure, rate)}{at_once}."
+    if prediction["over_capacity"]:
+        text += " The stated rate is above it: the queue grows without bound."
+    if more:
+        given = words.with_band(more["requests_per_second"], rate)
+        text += f" The next cheapest change gives {given}: {more['change']}."
+    return text
+
+
+def _cost(document: Mapping[str, Any]) -> str:
+    """Money, where the file says what a card costs an hour; which money it is, the reader knows."""
+    cost = document["prediction"]["cost"]
+    if cost is None:
+        return ""
+    now, full = (
+        words.with_band(cost[key], words.money)
+        for key in ("per_million_output_tokens", "per_million_output_tokens_at_capacity")
     )
+    return f"A million output tokens cost {now} under this load, {full} at capacity."
 
 
 def _figure(key: str, figure: Mapping[str, Any], width: int) -> list[str]:

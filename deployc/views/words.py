@@ -20,7 +20,7 @@ BOUND = {
     "compute": "compute: the arithmetic of the prompts fills the cards",
     "kv-capacity": "room for KV cache: requests wait until others leave it",
     "cpu": "the host's CPU, which has work for every step",
-    "load": "the stated load: the engine could answer more",
+    "load": "the load alone: the engine waits for requests",
 }
 CARD_CLASSES = (8, 10, 12, 16, 20, 24, 32, 40, 48, 80, 94, 96, 141, 180, 192, 288)
 """Sizes in GB that cards are sold as; CUDA shows a few per cent less."""
@@ -76,6 +76,16 @@ def rate(what: str) -> Show:
 def per_second(number: float) -> str:
     """ "4.90/s", where the row's name says of what."""
     return f"{show_count(float(f'{number:.3g}'))}/s"
+
+
+def share(number: float) -> str:
+    """ "97 %"."""
+    return f"{number * 100:.0f} %"
+
+
+def money(number: float) -> str:
+    """ "0.41", "12.3": three significant digits, in whatever money the file states a price."""
+    return f"{number:.3g}" if number < 1000 else show_count(number)
 
 
 def few(number: float) -> str:

@@ -132,6 +132,7 @@ class Analysis:
     prediction: Any = None
     bundle: Any = None
     explanation: Any = None
+    growth: Any = None
 
 
 def test_a_plan_as_far_as_the_analysis_came() -> None:

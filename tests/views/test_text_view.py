@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -30,9 +31,9 @@ from deployc.plan.figures import figure as figure_json
 from deployc.plan.figures import prediction as prediction_json
 from deployc.plan.steps import steps, switch
 from deployc.types.choices import Choice
-from deployc.types.figure import exact
+from deployc.types.figure import Figure, exact
 from deployc.types.plan import Observed
-from deployc.types.prediction import Prediction, SlaLine
+from deployc.types.prediction import Growth, Prediction, SlaLine
 from deployc.views import text, words
 from deployc.views.layout import width
 from deployc.views.memory import bar
@@ -65,6 +66,7 @@ def planned(
         switch=switch(taken, observed, figures, 30),
         steps=taken,
         report=report,
+        grown=given.get("grown"),
     )
 
 
@@ -273,6 +275,50 @@ def test_the_capacity_says_whether_a_limit_is_in_it() -> None:
     assert "Capacity inside the SLA: none, a single request at a time misses it already." in " ".join(
         text.plan(planned(predicted=none), Report()).split()
     )
+
+
+def said(**changed: Any) -> str:
+    """The plan in one line, with a prediction changed."""
+    return " ".join(text.plan(planned(predicted=prediction(**changed)), Report()).split())
+
+
+def test_the_capacity_says_how_many_at_once_and_what_gives_more() -> None:
+    assert "Capacity inside the SLA: 5.60 requests/s (4.48 – 6.72, modelled) with 24 at once." in said(
+        capacity_in_flight=exact(24, "requests")
+    )
+    grown = planned(grown=Growth("set quantization.weights: int8", figure(9.0, "1/s")))
+    shown = " ".join(text.plan(grown, Report()).split())
+    assert "The next cheapest change gives 9 requests/s (7.20 – 10.8, modelled): set quantization.weights: int8." in (
+        shown
+    )
+
+
+def test_money_is_counted_where_the_file_has_a_price() -> None:
+    """2.5 an hour, 1,254 tokens/s: 2.5 / 3600 / 1254 x 10^6 = 0.554; at 5.6 of 4.9 requests/s 0.485."""
+    priced = edited(QWEN_ON_4090, {"  gpu: rtx-4090\n": "  gpu: rtx-4090\n  price: 2.5\n"})
+    shown = " ".join(text.plan(planned(priced), Report()).split())
+    assert "A million output tokens cost 0.554 (0.461 – 0.692, modelled) under this load, 0.485 (" in shown
+    assert "million output tokens cost" not in said()
+
+
+def test_what_bounds_the_load_and_how_busy_an_open_one_keeps_the_engine() -> None:
+    assert "The load is bound by memory bandwidth: each step reads all weights" in said()
+    busy = said(utilization=replace(exact(0.97, "share"), low=0.9, high=1.0, basis="modelled"), bound_by="load")
+    assert "The load is bound by the load alone: the engine waits for requests." in busy
+    assert "An engine is in a step 97 % (90 – 100, modelled) of the time, at 88 % of its capacity." in busy
+
+
+def test_a_p95_that_is_of_the_start_says_so() -> None:
+    assert "(p95 is the start, when all 32 are sent at once)" in said(ttft_p95_from_start=True)
+    assert "p95 is the start" not in said()
+
+
+def test_an_overload_shows_no_latency_of_a_whole_request() -> None:
+    endless = Figure(math.inf, math.inf, math.inf, "s", "modelled")
+    speed = replace(prediction().speed, ttft_p50=endless, ttft_p95=endless, e2e_p95=endless)
+    shown = said(speed=speed, over_capacity=True)
+    assert shown.count("unbounded modelled") == 3
+    assert "The stated rate is above it: the queue grows without bound." in shown
 
 
 def test_a_limit_that_is_not_known_exactly_has_its_band() -> None:

@@ -58,7 +58,7 @@ def promising(case: Case, limits: Limits, missed: Collection[str]) -> list[Optio
 
     Of each price two: of those that may meet all limits, if there are any. Nothing is simulated.
     """
-    here = _off(case, limits)
+    here = off_by(case, limits)
     picked: list[Hope] = []
     others: list[Hope] = []
     for price, alike in options(case):
@@ -94,7 +94,7 @@ def _hope(option: Option, limits: Limits, off: Mapping[str, float]) -> Hope:
     return Hope(option, {name: _missed(at[name] * off[name], *limit) for name, limit in limits.items()})
 
 
-def _off(case: Case, names: Collection[str]) -> dict[str, float]:
+def off_by(case: Case, names: Collection[str]) -> dict[str, float]:
     """How many times what was simulated of the configuration at hand is what arithmetic says of it."""
     here = estimate(setting(case.deploy, case.facts, case.choices))
     seen = {name: getattr(case.prediction.speed, name).value for name in names}
