@@ -45,10 +45,10 @@ APART = 2**20
 
 
 class Clock:
-    """Seconds from the start. It is the module `time` to the engine core's loop, which only sleeps."""
+    """Seconds from the first that may come. It is the module `time` to the engine core's loop, which only sleeps."""
 
     def __init__(self) -> None:
-        self.now = 0.0
+        self.now = -1.0  # the engine is idle by then
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds

@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 P95 = 1.6448536269514722
 """Standard normal deviations below which 95 % lie."""
@@ -47,14 +48,17 @@ def poisson(inputs: Sequence[int], outputs: Sequence[int], rate: float, shared_p
 def lengths(count: int, mean: float, p95: float, seed: int) -> list[int]:
     """So many lengths: all alike, or lognormal with this mean and 95th percentile, in a shuffled order.
 
-    They lie at evenly spaced quantiles, so that few requests have the spread of many. A p95 beyond what a lognormal of
-    that mean can have (about 3.9 times it) gets the widest one.
+    Each is the mean of an equal share of the distribution, so that few requests have the spread of many, and their mean
+    is `mean`. A p95 beyond what a lognormal of that mean can have (about 3.9 times it) gets the widest one.
     """
     if p95 <= mean:
         return [max(1, round(mean))] * count
-    sigma = _sigma(p95 / mean)
-    middle = math.log(mean) - sigma * sigma / 2
-    drawn = [max(1, round(math.exp(middle + sigma * _normal((i + 0.5) / count)))) for i in range(count)]
+    from statistics import NormalDist  # takes milliseconds to import, and most loads have no spread
+
+    sigma, normal = _sigma(p95 / mean), NormalDist()
+    # of the mean, what lies below a quantile: the normal's share below it less sigma
+    below = [0.0, *(normal.cdf(normal.inv_cdf(i / count) - sigma) for i in range(1, count)), 1.0]
+    drawn = [max(1, round(mean * count * (high - low))) for low, high in pairwise(below)]
     random.Random(seed).shuffle(drawn)
     return drawn
 
@@ -63,10 +67,3 @@ def _sigma(ratio: float) -> float:
     """The smaller sigma whose lognormal has this p95 over mean: exp(P95 x sigma - sigma^2 / 2) = ratio."""
     rest = P95 * P95 - 2 * math.log(ratio)
     return P95 - math.sqrt(rest) if rest > 0 else P95
-
-
-def _normal(share: float) -> float:
-    """The quantile of the standard normal."""
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(share)

@@ -44,7 +44,7 @@ class Scheduler:
     cache: Cache
     step: int = 0  # number of the next step
     now: float = 0.0  # end of the last step
-    formed: float = 0.0  # when the next step is formed: with two in flight, the start of the last
+    formed: float = -math.inf  # when the next step is formed: with two in flight, the start of the last
     arriving: list[tuple[float, int]] = field(default_factory=list)  # heap of (seen at, request)
     unsent: int = 0  # the next request of a closed load
     waiting: deque[Sequence] = field(default_factory=deque)
