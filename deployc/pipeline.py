@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deployc.types.choices import Choices
     from deployc.types.explanation import Explanation
     from deployc.types.facts import Facts
-    from deployc.types.prediction import Prediction
+    from deployc.types.prediction import Growth, Prediction
 
 Observe = Callable[["Analysis"], Observed]
 PREDICTED = ("DC3", "DC4")
@@ -41,6 +41,7 @@ class Analysis:
     choices: Choices | None = None
     prediction: Prediction | None = None
     explanation: Explanation | None = None  # what people ask about memory: made for a plan alone
+    growth: Growth | None = None  # the cheapest change that gives more: the same
     bundle: Bundle | None = None
 
     @property
@@ -145,9 +146,12 @@ def plan_of(analysis: Analysis, observe: Observe | None = None) -> Plan:
     """The plan of an analysis, as far as that came."""
     from deployc.cost.explain import explain
     from deployc.plan import make
+    from deployc.rules.case import Case
+    from deployc.rules.changes.growth import growth
 
     deploy, facts, choices, prediction = analysis.deploy, analysis.facts, analysis.choices, analysis.prediction
     if deploy is not None and facts is not None and choices is not None and prediction is not None:
         analysis.explanation = explain(deploy, facts, choices, prediction)
+        analysis.growth = growth(Case(deploy, facts, choices, prediction))
     observed = observe(analysis) if observe and analysis.bundle else Observed(None, None, complete=False)
     return make(analysis, observed)
