@@ -136,10 +136,10 @@ def test_more_sequences_are_advised_up_to_what_the_cache_holds() -> None:
         load = f"{{input_tokens: 1500, output_tokens: 256, concurrency: {flight}, max_context: 8192}}"
         case = case_of(facts_of(), workload=load, engine="{version: 0.32.0, args: {max-num-seqs: 4}}")
         found = judge(case.deploy, case.facts, case.choices, case.prediction)
-        (verdict,) = (d for d in found if d.code == "DC306")
+        (verdict,) = (d for d in found if d.code == "DC540")
         return verdict.fix
 
-    assert advised(r"raise max_num_seqs to (\d+) ", advice(8)) == "8"
+    assert advised(r"set max-num-seqs to (\d+) ", advice(8)) == "8"
     holds = int(advised(r"cache holds (\d+) of mean length", advice(200)))
     assert 55 <= holds <= 70
-    assert advised(r"raise max_num_seqs to (\d+) ", advice(200)) == str(holds)
+    assert advised(r"set max-num-seqs to (\d+) ", advice(200)) == str(holds)

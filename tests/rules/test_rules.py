@@ -138,7 +138,7 @@ FIRES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"engine": "{version: 0.32.0, env: {VLLM_LOGGING_LEVEL: DEBUG}}"},
     ),
     (
-        "DC306",
+        "DC540",
         "warning",
         {"engine": "{version: 0.32.0, args: {max-num-seqs: 4}}"},
         {"engine": "{version: 0.32.0, args: {max-num-seqs: 8}}"},

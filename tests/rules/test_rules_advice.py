@@ -61,12 +61,14 @@ def test_a_deprecated_flag_is_said_with_the_engines_own_words() -> None:
 
 def test_what_a_flag_sets_is_pointed_at_where_the_flag_stands() -> None:
     workload = "{input_tokens: 1500, output_tokens: 256, concurrency: 8}"
-    engine = "{version: 0.32.0, args: {max-model-len: 65536, gpu-memory-utilization: 1.0, max-num-seqs: 4}}"
+    engine = "{version: 0.32.0, args: {max-model-len: 65536, gpu-memory-utilization: 1.0}}"
     found = said(workload=workload, engine=engine)
     excerpts = {code: d.at.excerpt[d.at.column - 1 :] for code, d in found.items() if d.at}
     assert excerpts["DC520"].startswith("65536")
     assert excerpts["DC303"].startswith("1.0")
-    assert excerpts["DC306"].startswith("4")
+    few = said(workload=workload, engine="{version: 0.32.0, args: {max-num-seqs: 4}}")["DC540"].at
+    assert few is not None
+    assert few.excerpt[few.column - 1 :].startswith("4")
 
 
 def test_waiting_requests_are_no_reason_to_buy_a_card_for_one_request() -> None:
