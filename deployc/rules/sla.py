@@ -96,7 +96,7 @@ def _over_capacity(case: Case, carrying: Sequence[Option]) -> Diagnostic:
     rate, answered = case.deploy.workload.request_rate or 0.0, case.prediction.speed.requests_per_second
     detail = (
         f"{rate:g} requests/s are sent; {_few(answered.value)} ({_few(answered.low)} to {_few(answered.high)}, "
-        f"{answered.basis}) can be answered. The queue grows without bound, and no latency can be named."
+        f"{answered.basis}) can be answered. The queue grows without bound: no time to first token can be named."
     )
     found = [(option.words, most, _verdict(LOWER[0], rate, most)) for option in carrying
              if (most := answers(option.setting)).value >= rate]  # fmt: skip

@@ -124,7 +124,7 @@ def test_a_load_above_capacity_names_what_would_carry_it_without_a_simulation(mo
     found = said(case)["DC410"]
     assert not runs
     assert "The queue grows without bound" in found.detail
-    assert "no latency can be named" in found.detail
+    assert "no time to first token can be named" in found.detail
     answers = [float(n) for n in re.findall(r"answers ([0-9.]+) requests/s", found.fix)]
     assert answers
     assert min(answers) >= 10
