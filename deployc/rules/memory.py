@@ -144,9 +144,9 @@ def load_fits(case: Case) -> Iterator[Diagnostic]:
     holds = kv_room(layout(case.facts, choices), case.prediction.memory.kv_cache.value, request)
     if not 1 <= min(holds, most) < share * 0.98:
         return
-    if most < int(holds) and not case.on_cpu:
+    if most + 1 <= holds and not case.on_cpu:
         return  # what that costs and gives is simulated (DC540)
-    if most < int(holds):
+    if most + 1 <= holds:
         why = f"max_num_seqs {most} runs that many, the rest wait."
         fix, at = _more_seqs(holds, share), case.at("max-num-seqs", "workload.concurrency")
     else:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deployc import units
-from deployc.cost.kv_cache import layout
 from deployc.cost.other_cards import starts
-from deployc.cost.prediction import kv_room
-from deployc.cost.request import mean_request
 from deployc.cost.speed_basis import speed_basis
 from deployc.diagnostics import Diagnostic, warning
 from deployc.rules.advice.effect import LEAST, effects
 from deployc.rules.advice.judge import under, verdicts
+from deployc.rules.advice.table import holds
 from deployc.rules.case import Case
 from deployc.rules.remedies import with_value
 
@@ -26,22 +24,16 @@ def fp8_for_nothing(case: Case) -> Iterator[Diagnostic]:
         return
     other = under(case, choices)
     found = effects(case.prediction.speed, other.prediction.speed, speed_basis(case.facts, case.choices).errors)
-    gained = max((1 / e.cost.value - 1 for e in found), default=0.0)
-    holds = _holds(other)
-    if gained >= LEAST or verdicts(case, other)[1] or holds < case.choices.max_num_seqs.value:
+    gained, room = any(effect.cost.value <= 1 - LEAST for effect in found), holds(other)
+    if gained or verdicts(case, other)[1] or room < case.choices.max_num_seqs.value:
         return
     yield warning(
         "DC546",
         "an fp8 KV cache gains nothing here",
-        f"It changes tokens/s, TTFT and TPOT by less than {LEAST:.0%}, and "
-        f"{units.show_count(int(holds))} requests of mean length fit without it where "
+        f"Tokens/s, TTFT and TPOT get better by less than {LEAST:.0%}, and "
+        f"{units.show_count(room)} requests of mean length fit without it where "
         f"{case.choices.max_num_seqs.value} run at most. Keys and values are rounded to 8 bits for that.",
         "remove it",
         case.at("kv-cache-dtype", "quantization.kv_cache"),
         case.prediction.speed.tokens_per_second.basis,
     )
-
-
-def _holds(case: Case) -> float:
-    request = mean_request(case.deploy, prefix_caching=case.choices.enable_prefix_caching.value)
-    return kv_room(layout(case.facts, case.choices), case.prediction.memory.kv_cache.value, request)

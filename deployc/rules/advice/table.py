@@ -23,6 +23,9 @@ from deployc.rules.case import Case
 from deployc.rules.remedies import with_value
 from deployc.types.choices import Choices
 
+MOST = 10**6
+"""Requests above which the KV cache is no limit; without layers that keep any it holds them without end."""
+
 
 @dataclass(frozen=True, slots=True)
 class Without:
@@ -48,23 +51,28 @@ def _written(case: Case, flag: str) -> bool:
     return written_flag(case.deploy, case.facts, flag) is not None
 
 
+def holds(case: Case) -> int:
+    """Requests of the workload's mean length whose KV fits at once."""
+    request = mean_request(case.deploy, prefix_caching=case.choices.enable_prefix_caching.value)
+    left = case.prediction.memory.kv_cache.value
+    return math.floor(min(MOST, kv_room(layout(case.facts, case.choices), left, request)))
+
+
 def _sequences(case: Case) -> Without | None:
     """As many as are in flight on one engine, of those that the KV cache holds at their mean length."""
     choices, load = case.choices, case.deploy.workload
     if not _written(case, "max-num-seqs"):
         return None
-    request = mean_request(case.deploy, prefix_caching=choices.enable_prefix_caching.value)
-    holds = kv_room(layout(case.facts, choices), case.prediction.memory.kv_cache.value, request)
-    usual = batch_defaults(case.facts)[1]
+    usual, room = batch_defaults(case.facts)[1], holds(case)
     flight = math.ceil(load.concurrency / choices.replicas.value) if load.concurrency else usual
-    count = max(1, int(min(flight, holds, choices.max_num_batched_tokens.value)))
+    count = max(1, min(flight, room, choices.max_num_batched_tokens.value))
     written = choices.max_num_seqs.value
     if count == written or written > count >= flight:
         return None
     return Without(
         with_value(choices, max_num_seqs=count),
         f"max-num-seqs {written} against {count}",
-        f"set max-num-seqs to {count} (the KV cache holds {units.show_count(int(holds))} of mean length)",
+        f"set max-num-seqs to {count} (the KV cache holds {units.show_count(room)} of mean length)",
     )
 
 
