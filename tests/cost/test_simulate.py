@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from deployc.cost.simulate import ENDLESS, Delays, Limits, Load, Room, Trace, closed, simulate
@@ -95,6 +97,17 @@ def test_a_request_is_admitted_where_all_of_its_prompt_fits() -> None:
     assert trace.first == pytest.approx([1.0, 4.0 + PAUSE])
     assert trace.short_of_memory == 3.0
     assert trace.preempted == 0
+
+
+def test_before_0_19_a_first_part_that_fits_suffices() -> None:
+    # B's 7 never fit into 10 beside A's 4 and its answer. Its first 3 do, in the second step (5 + 3) and the fourth
+    # (7 + 3), and are lost in the next, for which the other 3 find no room. At 5 A has ended: 4 and 3.
+    load, within = closed([4, 7], [5, 1], 2), limits(budget=4, tokens=10)
+    assert prompt_tokens(run(load, within)) == [4, 4, 3]
+    trace = run(load, replace(within, whole_prompts=False))
+    assert prompt_tokens(trace) == [4, 3, 3, 4, 3]
+    assert trace.preempted == 2
+    assert trace.first == pytest.approx([1.0, 7.0 + PAUSE])
 
 
 def test_the_last_admitted_is_preempted_and_computed_again_with_its_answer() -> None:

@@ -61,7 +61,7 @@ def cases(draw: st.DrawFn, *, alike: bool = False) -> Case:
     space = Room(float(draw(st.integers(largest, 4 * largest))), 0.0, 1.0)
     limits = Limits(
         draw(st.integers(1, 8)), draw(st.integers(8, 100)), draw(st.sampled_from((space, ENDLESS))),
-        draw(st.booleans()), draw(st.sampled_from((1, 16))), draw(st.sampled_from((1, 2))),
+        draw(st.booleans()), draw(st.sampled_from((1, 16))), draw(st.sampled_from((1, 2))), draw(st.booleans()),
     )  # fmt: skip
     return Case(load, limits, Delays(draw(times), draw(times), draw(times)))
 

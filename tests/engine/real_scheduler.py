@@ -174,6 +174,7 @@ def configured(limits: dict[str, Any]) -> tuple[VllmConfig, KVCacheConfig]:
         scheduler_config=SchedulerConfig(
             max_num_seqs=limits["max_num_seqs"], max_num_batched_tokens=limits["max_num_batched_tokens"],
             max_model_len=LONGEST, enable_chunked_prefill=True, is_encoder_decoder=False,
+            scheduler_reserve_full_isl=limits["whole_prompts"],
         ),
     )  # fmt: skip
     config.scheduler_config.async_scheduling = limits["ahead"] > 1  # it is off on a CPU

@@ -44,6 +44,7 @@ class Case:
     block_size: int = 1
     prefix_caching: bool = True
     ahead: int = 2
+    whole_prompts: bool = True
     delays: Delays = field(default=Delays(0.002, 0.0003, 0.001))
     seconds: tuple[float, ...] = (0.01, 1e-4, 1e-6, 0.0, 3e-5, 1e-8, 3e-4, 2e-4)
 
@@ -51,7 +52,7 @@ class Case:
         limits = {
             "max_num_seqs": self.max_num_seqs, "max_num_batched_tokens": self.max_num_batched_tokens,
             "blocks": self.blocks + 1, "block_size": self.block_size, "prefix_caching": self.prefix_caching,
-            "ahead": self.ahead,
+            "ahead": self.ahead, "whole_prompts": self.whole_prompts,
         }  # fmt: skip
         return {
             "load": asdict(self.load), "limits": limits, "delays": asdict(self.delays), "seconds": self.seconds,
@@ -60,8 +61,9 @@ class Case:
     def simulated(self) -> Trace:
         space = Room(float(self.blocks * self.block_size), (self.block_size - 1) / 2, 1.0)
         limits = Limits(
-            self.max_num_seqs, self.max_num_batched_tokens, space, self.prefix_caching, self.block_size, self.ahead
-        )
+            self.max_num_seqs, self.max_num_batched_tokens, space, self.prefix_caching, self.block_size, self.ahead,
+            self.whole_prompts,
+        )  # fmt: skip
         return simulate(self.load, limits, self.delays, self.spent, record=True)
 
     def spent(self, work: Work) -> float:
@@ -101,11 +103,15 @@ EXACT = [
     Case("fewer places than clients", closed([60] * 30, [30] * 30, 12), max_num_seqs=5),
     Case("short of blocks", closed([100] * 20, [100] * 20, 8), blocks=500),
     Case("short of blocks, nothing cached", closed([100] * 20, [100] * 20, 8), blocks=500, prefix_caching=False),
+    Case("a part of a prompt suffices", closed([200] * 20, [60] * 20, 8), 700, max_num_batched_tokens=64,
+         whole_prompts=False),
+    Case("a part suffices, nothing cached", closed([200] * 20, [60] * 20, 8), 500, max_num_batched_tokens=32,
+         prefix_caching=False, whole_prompts=False),
     Case("formed one at a time", poisson([60] * 30, [30] * 30, 30.0), ahead=1),
     Case("a shared prefix in whole blocks", closed([400] * 24, [40] * 24, 8, 300), block_size=16),
     Case("a shared prefix, open", poisson(lengths(24, 400, 700, 1), [40] * 24, 20.0, 128), block_size=16),
     *(drawn(seed) for seed in range(32)),
-]
+]  # fmt: skip
 SHORT = [
     Case("closed", closed(lengths(60, 600, 1200, 1), lengths(60, 120, 240, 2), 24), 600),
     Case("alike", closed([600] * 60, [120] * 60, 24), 600),

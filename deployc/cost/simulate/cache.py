@@ -1,9 +1,9 @@
 """Which tokens the KV cache holds, and what it still knows of those it gave up.
 
 vllm/v1/core/kv_cache_manager.py (allocate_slots) and block_pool.py, 0.25.1 and 0.32.0: a waiting prompt is taken where
-all of it would fit (scheduler_reserve_full_isl), though it is given only the blocks of its part; nothing is kept back
-(watermark 0). With prefix caching a freed block is known until it is given out again, the longest free one first and
-of a sequence its tail first.
+all of it would fit (scheduler_reserve_full_isl, on since 0.19.0; 0.16 to 0.18 look at its first part alone), though it
+is given only the blocks of its part. Nothing is kept back (watermark, since 0.24.0, is 0). With prefix caching a freed
+block is known until it is given out again, the longest free one first and of a sequence its tail first.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ class Cache:
         room = self.limits.room
         return int((room.bytes - self._bytes(self.tokens, self.sequences)) // (room.token * tokens))
 
-    def admits(self, sequence: Sequence) -> bool:
-        """Whether all of its prompt has room. Blocks that are known but free count as if they were to be filled."""
-        in_use = min(self.known, self.remembers(sequence)) if self.users else 0
-        return self.fits(sequence.prompt - in_use, 1)
+    def admits(self, sequence: Sequence, part: int) -> bool:
+        """Whether all of its prompt has room, or the `part` for which there is budget. Blocks that are known but free
+        count as if they were to be filled."""
+        known = self.remembers(sequence)
+        tokens = sequence.prompt if self.limits.whole_prompts else min(sequence.prompt, known + part)
+        return self.fits(tokens - (min(self.known, known) if self.users else 0), 1)
 
     def admit(self, sequence: Sequence) -> None:
         """It holds what the cache knows of its prompt."""

@@ -20,6 +20,7 @@ class Limits:
     prefix_caching: bool = True
     block_size: int = 16
     ahead: int = AHEAD  # 1: each step is formed when the one before has ended
+    whole_prompts: bool = True  # admitted where all of the prompt fits, not its first part (scheduler_reserve_full_isl)
 
     @property
     def places(self) -> int:

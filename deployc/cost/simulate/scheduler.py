@@ -1,15 +1,15 @@
 """vLLM's V1 scheduler, step by step: who is in the batch, and when each request's tokens come.
 
 vllm/v1/core/sched/scheduler.py and async_scheduler.py, vllm/v1/engine/core.py (step_with_batch_queue), 0.25.1; the same
-in 0.32.0, whose own classes tests/engine/test_engine_5_scheduler.py compares with this step by step. Running requests
+in 0.32.0, with whose own classes tests/engine/test_engine_5_scheduler.py compares it batch by batch. Running requests
 take the token budget first, then waiting ones in order of arrival; a prompt that does not fit is cut and goes on in the
 next step; where blocks run out the last admitted is preempted, waits in front, and no other is admitted in that step.
 With asynchronous scheduling a step is formed at the end of the one before the last, so a request that arrives during a
 step waits for the rest of it and for one more, and a place is free two steps after its last token.
 
 Not followed: speculative decoding, pipeline stages, prefill balancing over data-parallel engines, priorities,
-long_prefill_token_threshold (off by default), Mamba's prompts cut at block ends under prefix caching, and blocks that a
-sliding window gives back as it moves. Blocks are not taken whole: see room.py.
+max_num_active_seqs (0.32.0), watermark and long_prefill_token_threshold (off by default), Mamba's prompts cut at ends
+of blocks under prefix caching, and blocks that a sliding window gives back. Blocks are not taken whole: see room.py.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from deployc.cost.simulate.trace import Record, Trace
 from deployc.cost.step.work import Work
 
 PAUSE = 0.001
-"""Seconds that the engine core sleeps where requests are on its books and none could be scheduled
-(engine/core.py, _process_engine_step)."""
+"""Seconds that the engine core sleeps where requests are on its books and none could be scheduled (engine/core.py,
+_process_engine_step). 0.16.0 to 0.19.0 sleep for requests that wait, not for the last that has just ended."""
 
 
 @dataclass(slots=True)
@@ -136,7 +136,7 @@ class Scheduler:
         parts, tokens, area, begun = 0, 0, 0.0, 0
         while tokens < budget:
             if sequence is None:
-                sequence = self._admit() if admitting else None
+                sequence = self._admit(budget - tokens) if admitting else None
                 if sequence is None:
                     break
                 begun += 1
@@ -153,8 +153,8 @@ class Scheduler:
         """Tokens of prompts that the next step takes."""
         return self.limits.max_num_batched_tokens - self.decodes
 
-    def _admit(self) -> Sequence | None:
-        """The first waiting request, where there is a place and room for all of its prompt."""
+    def _admit(self, budget: int) -> Sequence | None:
+        """The first waiting request, where there is a place and room for its prompt."""
         self.blocked_by = ""
         if not self.waiting:
             return None
@@ -162,7 +162,7 @@ class Scheduler:
         if len(self.running) >= self.limits.places:
             self.blocked_by = "slots"
             return None
-        if self.running and not self.cache.admits(first):
+        if self.running and not self.cache.admits(first, budget):
             self.blocked_by = "memory"
             return None
         self.cache.admit(first)
