@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from deployc import __version__
 from deployc.diagnostics import Diagnostic, ExitCode, Stop, error
 
-COMMANDS = ("validate", "lock", "plan", "compile", "build", "store", "apply", "status", "logs", "destroy",
+COMMANDS = ("validate", "lock", "plan", "tune", "compile", "build", "store", "apply", "status", "logs", "destroy",
             "calibrate", "engine", "profiles", "schema")  # fmt: skip
 """In the order of the work; `deployc/cli/<name>.py` has the function `command`, or a typer `app` with subcommands."""
 
