@@ -128,6 +128,22 @@ def test_what_was_preempted_is_remembered_until_its_blocks_are_given_out_again()
     assert trace.done == pytest.approx([6.0, 9.0 + PAUSE])
 
 
+def test_a_token_in_flight_is_not_remembered() -> None:
+    # of 13, one is free for A's last token: nothing of B's is overwritten, and 5 of its 6 are known
+    trace = run(closed([4, 4], [4, 6], 2), limits(tokens=13, caching=True))
+    assert prompt_tokens(trace) == [8, 2]
+    # one at a time: all 6 are known, and the seventh has to be computed
+    trace = run(closed([4, 4], [4, 6], 2), limits(tokens=13, caching=True, ahead=1))
+    assert prompt_tokens(trace) == [8, 1]
+
+
+def test_who_is_preempted_comes_before_those_that_wait() -> None:
+    # as above, and C's 6 do not fit beside B's 7: B goes on at 6, ends at 9, then C
+    trace = run(closed([4, 4, 6], [6, 6, 1], 3), limits(tokens=12))
+    assert prompt_tokens(trace) == [8, 7, 6]
+    assert trace.first[2] == pytest.approx(10.0 + 2 * PAUSE)
+
+
 def test_a_prompt_that_was_cut_is_preempted_first() -> None:
     # A decodes from the second step on, with B's prompt of 7 beside it as 3, 3 and 1; of 12 blocks they hold 5 + 3,
     # 6 + 6, and for A's next token B gives way. It is computed again when A has ended, as 4 and 3.

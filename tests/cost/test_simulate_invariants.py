@@ -49,7 +49,7 @@ times = st.integers(0, 40).map(lambda units: units / GRID)
 def cases(draw: st.DrawFn, *, alike: bool = False) -> Case:
     """Loads and limits of any kind; each request alone fits into the cache."""
     count = draw(st.integers(1, 12))
-    one, answer = st.integers(1, 60), st.integers(1, 30)
+    one, answer = st.integers(draw(st.sampled_from((1, 40))), 60), st.integers(1, 30)
     inputs = [draw(one)] * count if alike else draw(st.lists(one, min_size=count, max_size=count))
     outputs = draw(st.lists(answer, min_size=count, max_size=count))
     shared = draw(st.integers(0, min(inputs) - 1))

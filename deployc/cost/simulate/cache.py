@@ -23,7 +23,7 @@ class Cache:
     sequences: int = 0
     tokens: int = 0  # that these hold; of the common prefix once
     known: int = 0  # tokens of the common prefix that are cached
-    users: int = 0  # sequences that hold them
+    users: int = 0  # sequences that hold them; a prompt shorter than the prefix counts as one that holds all of it
     given: float = 0.0  # bytes given out since the start
 
     def fits(self, tokens: int, sequences: int = 0) -> bool:
@@ -48,7 +48,9 @@ class Cache:
         """It holds what the cache knows of its prompt."""
         sequence.computed = self.remembers(sequence)
         sequence.shared = min(self.known, sequence.computed)
-        self._use(sequence.shared)
+        if sequence.shared:
+            self.tokens += 0 if self.users else self.known
+            self.users += 1
         self.sequences += 1
         self.tokens += sequence.computed - sequence.shared
         self.given += self.limits.room.base
@@ -96,11 +98,6 @@ class Cache:
         if cached > self.known:
             self.users += 0 if sequence.shared else 1
             sequence.shared = self.known = cached
-
-    def _use(self, shared: int) -> None:
-        if shared:
-            self.tokens += 0 if self.users else self.known
-            self.users += 1
 
     def _bytes(self, tokens: int, sequences: int) -> float:
         return self.limits.room.base * sequences + self.limits.room.token * tokens

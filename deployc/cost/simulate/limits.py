@@ -12,7 +12,7 @@ AHEAD = 2
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one engine. More sequences than tokens of a step are never taken: vLLM refuses that pair of flags."""
+    """Of one engine."""
 
     max_num_seqs: int
     max_num_batched_tokens: int
@@ -21,11 +21,6 @@ class Limits:
     block_size: int = 16
     ahead: int = AHEAD  # 1: each step is formed when the one before has ended
     whole_prompts: bool = True  # admitted where all of the prompt fits, not its first part (scheduler_reserve_full_isl)
-
-    @property
-    def places(self) -> int:
-        """Sequences that run at once."""
-        return min(self.max_num_seqs, self.max_num_batched_tokens)
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,7 @@ class Scheduler:
         if not self.waiting:
             return None
         first = self.waiting[0]
-        if len(self.running) >= self.limits.places:
+        if len(self.running) >= self.limits.max_num_seqs:
             self.blocked_by = "slots"
             return None
         if self.running and not self.cache.admits(first, budget):
