@@ -33,6 +33,7 @@ def predict(deploy: Deploy, facts: Facts, choices: Choices) -> Prediction:
     served = ends[0]
     ends += [at.run(at.engine(end), end)[0][0] for end in at.felt(served)]
     over, opened = math.isinf(served.ttft_p95), deploy.workload.request_rate is not None
+    ends += at.relieved(one, left.value) if over else []
     errors = {name: basis.errors.of(basis.basis, name) for name in latencies(deploy.sla)}
     most = capacity(one, deploy, at.request, at.room(left.value), replicas, served, errors)
     rates = [rate * replicas for rate in (most.requests_per_second, most.low, most.high)]
@@ -109,8 +110,8 @@ class Setting:
     def run(self, one: Engine, available: float) -> tuple[list[Outcome], bool]:
         """One engine under its share of the load, and whether its slowest first tokens are those of the start.
 
-        An open load above what the engine can do has no latency; one that may be above or below, within the model's
-        error, has two outcomes, the likelier first.
+        An open load above what the engine can do has no latency; one that may be above it, within the model's error,
+        has a second outcome without.
         """
         replicas, rate = self.choices.replicas.value, self.deploy.workload.request_rate
         load = run_of(self.deploy, replicas)
@@ -119,14 +120,23 @@ class Setting:
         if rate is None:
             return [served], slowest_at_start(load, trace)
         each, highest = rate / replicas, self.highest(one, available)
-        error = self.basis.errors.of(self.basis.basis, "requests_per_second")
-        if each < highest:
-            kept = replace(served, requests_per_second=each)
-            return [kept, unbounded(kept, each)] if each * error > highest else [kept], False
-        over = unbounded(served, highest)
-        if each / error >= highest:
-            return [over], False
-        return [over, replace(one.serve(at_rate(self.deploy, each / error)), requests_per_second=highest)], False
+        if each >= highest:
+            return [unbounded(served, highest)], False
+        kept = replace(served, requests_per_second=each)
+        return [kept, unbounded(kept, each)] if each * self.error > highest else [kept], False
+
+    def relieved(self, one: Engine, available: float) -> list[Outcome]:
+        """Of a load above what the engine can do: the outcome if it can do as much more as the model may be off."""
+        rate, highest = self.deploy.workload.request_rate or 0.0, self.highest(one, available)
+        each = rate / self.choices.replicas.value / self.error
+        if each >= highest:
+            return []
+        return [replace(one.serve(at_rate(self.deploy, each)), requests_per_second=highest)]
+
+    @property
+    def error(self) -> float:
+        """Factor each way of the requests/s."""
+        return self.basis.errors.of(self.basis.basis, "requests_per_second")
 
 
 def setting(deploy: Deploy, facts: Facts, choices: Choices) -> Setting:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from configured import GIB, HOST, QWEN_7B, SMOLLM2, card, case_of, facts_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from runs import counted
 
 from deployc.cost.prediction import setting, speed
@@ -197,3 +199,25 @@ def test_a_limit_that_is_met_in_all_its_band_says_nothing() -> None:
     facts = facts_of(QWEN_7B, (KNOWN["h200-sxm"],))
     case = case_of(facts, hardware="{gpu: h200-sxm}", sla="{tpot_p95: 1s}")
     assert not {d.code for d in judge(case.deploy, case.facts, case.choices, case.prediction)} & {"DC402"}
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    name=st.sampled_from(["t4", "rtx-4090", "a100-40-pcie", "h20", "b200"]),
+    load=st.sampled_from(
+        ["concurrency: 1", "concurrency: 40", "request_rate: 0.05", "request_rate: 3", "request_rate: 60"]
+    ),
+    output=st.sampled_from([1, 2, 300]),
+    limits=st.dictionaries(st.sampled_from(list(sla.CODES)), st.sampled_from([0.01, 0.5, 20]), max_size=4),
+)
+def test_whatever_is_asked_each_finding_says_what_to_do(
+    name: str, load: str, output: int, limits: dict[str, float]
+) -> None:
+    stated = ", ".join(f"{key}: {limit}{'s' if key in sla.UPPER else ''}" for key, limit in limits.items())
+    workload = f"{{input_tokens: 900, output_tokens: {output}, {load}, max_context: 8192}}"
+    with pytest.MonkeyPatch.context() as patch:
+        case = case_on(name, sla=f"{{{stated}}}", workload=workload)
+        runs = counted(patch)
+        found = list(sla.limits(case))
+    assert all(diagnostic.fix for diagnostic in found)
+    assert len(runs) <= RUNS

@@ -21,7 +21,7 @@ def growth(case: Case) -> Growth | None:
         return None
     stated, now = latencies(case.deploy.sla), case.prediction.capacity.value
     off = off_by(case, list(stated))
-    limits = {name: limit / off[name] for name, limit in stated.items()}
+    limits = {name: limit / off[name] for name, limit in stated.items() if off[name]}  # 0: there is no such time
     counted = highest(setting(case.deploy, case.facts, case.choices), limits)
     scale = now / counted if now and counted else 1.0
     for _, alike in options(case):
@@ -33,5 +33,4 @@ def growth(case: Case) -> Growth | None:
 
 
 def _banded(value: float, at: Setting) -> Figure:
-    error = at.basis.errors.of(at.basis.basis, "requests_per_second")
-    return Figure(value, value / error, value * error, "1/s", at.basis.basis)
+    return Figure(value, value / at.error, value * at.error, "1/s", at.basis.basis)
