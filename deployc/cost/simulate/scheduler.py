@@ -185,7 +185,9 @@ class Scheduler:
         """Steps of pure decoding until a sequence ends, a place is free for one that waits, one comes, or blocks run
         out."""
         count = self.ending[0][0] - self.step + 1
-        if self.waiting and self.leaving:
+        if self.waiting and self.waiting[0].kept and not self.limits.whole_prompts:
+            count = 1  # with each block of it that is overwritten its first part needs one less
+        elif self.waiting and self.leaving:
             count = min(count, self.leaving[0][0] - self.step)
         elif self.arriving and not self.waiting:
             count = min(count, self._until_seen(count))
