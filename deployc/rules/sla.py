@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 
 from deployc import units
+from deployc.cost.arithmetic import prompt_arithmetic
 from deployc.cost.other_cards import starts
 from deployc.cost.prediction import answers
 from deployc.diagnostics import Diagnostic, Severity, error, warning
@@ -79,16 +80,30 @@ def _limit(case: Case, line: SlaLine, tried: Sequence[Tried]) -> Diagnostic:
     )
     if not isfinite(predicted.low):
         detail = f"{line.name} has no bound, as the load is above capacity; the limit is {limit}."
-    floor = 1 / case.prediction.single_stream.physical_limit.high
-    if line.name == "tpot_p95" and line.limit.value < floor:
-        detail += (
-            f" Reading weights and KV for one token takes {_shown(line.name, floor)} at the card's full bandwidth. "
-            "Only fewer bytes or more bandwidth change that."
-        )
+    detail += _forbidden(case, line)
     severity = Severity.ERROR if line.verdict == "misses" else Severity.WARNING
     code, summary = CODES[line.name]
     at = case.deploy.at(f"sla.{line.name}")
     return Diagnostic(code, severity, summary, detail, _fix(case, line, tried), at, predicted.basis)
+
+
+def _forbidden(case: Case, line: SlaLine) -> str:
+    """What the card itself forbids: weights and KV to be read for a token, products of a prompt before the first."""
+    if line.name == "tpot_p95":
+        least = 1 / case.prediction.single_stream.physical_limit.high
+        what, way = (
+            "Reading weights and KV for one token takes",
+            "bandwidth. Only fewer bytes or more bandwidth change that.",
+        )
+    elif line.name == "ttft_p95":
+        of = prompt_arithmetic(case.deploy, case.facts, case.choices, case.prediction)
+        least = 2 * of.weights * of.tokens / of.peak / case.choices.tensor_parallel_size.value if of else 0.0
+        what, way = "The products of the mean prompt take", "rate. Only fewer tokens or a faster card change that."
+    else:
+        return ""
+    if line.limit.value >= least:
+        return ""
+    return f" {what} {_shown(line.name, least)} at the card's full {way}"
 
 
 def _over_capacity(case: Case, carrying: Sequence[Option]) -> Diagnostic:

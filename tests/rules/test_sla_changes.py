@@ -152,6 +152,18 @@ def test_where_nothing_meets_a_limit_the_nearest_is_named_and_by_how_much() -> N
     assert "Only fewer bytes or more bandwidth change that." in found.detail
 
 
+def test_a_first_token_sooner_than_the_prompt_can_be_multiplied_is_said_to_be_impossible() -> None:
+    """1,500 tokens x 2 x 6.53e9 weights of the layers / 165e12 = 119 ms on an RTX 4090."""
+    sooner = case_of(sla="{ttft_p95: 100ms}", workload=LOAD % "concurrency: 1")
+    found = re.search(
+        r"The products of the mean prompt take (\d+) ms at the card's full rate", said(sooner)["DC401"].detail
+    )
+    assert found is not None
+    assert 115 < float(found[1]) < 122
+    later = case_of(sla="{ttft_p95: 130ms}", workload=LOAD % "concurrency: 1")
+    assert "products" not in said(later)["DC401"].detail
+
+
 def test_a_change_that_breaks_another_limit_says_so() -> None:
     """Few sequences at once answer each fast, and let the others wait."""
     case = case_on("rtx-4090", load="concurrency: 32")
