@@ -91,14 +91,13 @@ def _forbidden(case: Case, line: SlaLine) -> str:
     """What the card itself forbids: weights and KV to be read for a token, products of a prompt before the first."""
     if line.name == "tpot_p95":
         least = 1 / case.prediction.single_stream.physical_limit.high
-        what, way = (
-            "Reading weights and KV for one token takes",
-            "bandwidth. Only fewer bytes or more bandwidth change that.",
-        )
+        what = "Reading weights and KV for one token takes"
+        way = "bandwidth. Only fewer bytes or more bandwidth change that."
     elif line.name == "ttft_p95":
         of = prompt_arithmetic(case.deploy, case.facts, case.choices, case.prediction)
         least = 2 * of.weights * of.tokens / of.peak / case.choices.tensor_parallel_size.value if of else 0.0
-        what, way = "The products of the mean prompt take", "rate. Only fewer tokens or a faster card change that."
+        what = "The products of the mean prompt take"
+        way = "rate. Only fewer tokens or a faster card change that."
     else:
         return ""
     if line.limit.value >= least:
@@ -120,7 +119,7 @@ def _over_capacity(case: Case, carrying: Sequence[Option]) -> Diagnostic:
         f"(answers {_few(most.value)} requests/s, {_few(most.low)} to {_few(most.high)})"
         for words, most, verdict in found
     ]
-    least = min(answered.low, case.prediction.capacity.value)
+    least = min(answered.low, case.prediction.capacity.value or answered.low)
     fix = "; or ".join([*_enough(named), f"send at most {_few(least)} requests/s"])
     said, at = (error if answered.high < rate else warning), case.deploy.at("workload.request_rate")
     return said("DC410", "the load is above capacity", detail, fix, at, answered.basis)
@@ -167,19 +166,14 @@ def change(case: Case, name: str, one: Tried, more: str = "") -> str:
 
 def _less(case: Case, name: str) -> list[str]:
     """The most that stays inside all limits on latency, as the load to send."""
-    prediction, workload = case.prediction, case.deploy.workload
-    if name not in UPPER or prediction.capacity.value <= 0:
+    most, flight, workload = case.prediction.capacity, case.prediction.capacity_in_flight, case.deploy.workload
+    if name not in UPPER or most.value <= 0:
         return []
-    if prediction.capacity_in_flight is None:
-        most = prediction.capacity.value
-        return (
-            [f"send at most {_few(most)} requests/s (that meets all limits on latency)"]
-            if most < (workload.request_rate or 0.0)
-            else []
-        )
-    flight = prediction.capacity_in_flight.value
-    words = f"send at most {units.show_count(flight)} at once (that meets all limits on latency)"
-    return [words] if flight < (workload.concurrency or 1) else []
+    if flight is None:
+        fewer, words = most.value < (workload.request_rate or 0.0), f"{_few(most.value)} requests/s"
+    else:
+        fewer, words = flight.value < (workload.concurrency or 1), f"{units.show_count(flight.value)} at once"
+    return [f"send at most {words} (predicted to meet all limits on latency)"] if fewer else []
 
 
 def _verdict(name: str, limit: float, predicted: Figure) -> Verdict:
