@@ -33,6 +33,7 @@ bench: $(VENV)/.dev ## ratios measured in one run
 	$(BIN)/python tests/bench/plan_time.py
 	$(BIN)/python tests/bench/facts_time.py
 	$(BIN)/python tests/bench/memory_score.py
+	$(BIN)/python tests/bench/tune_time.py
 	$(BIN)/python tests/bench/simulate_time.py
 	$(BIN)/python tests/bench/speed_score.py
 	$(BIN)/python tests/bench/sla_time.py

@@ -32,9 +32,13 @@ class KvCache:
     bytes_per_token: Figure
 
 
-def memory(facts: Facts, choices: Choices) -> tuple[Memory, KvCache]:
-    """Memory and KV cache of one engine under these choices."""
-    bill = _cpu_bill(facts, choices) if facts.smallest.name == "cpu" else _gpu_bill(facts, choices)
+def memory(facts: Facts, choices: Choices, weights: Figure | None = None) -> tuple[Memory, KvCache]:
+    """Memory and KV cache of one engine under these choices.
+
+    `weights`: those of a bill that differs in the sizes of batches and requests alone, where one was made.
+    """
+    known = weights if choices.pipeline_parallel_size.value == 1 else None
+    bill = _cpu_bill(facts, choices) if facts.smallest.name == "cpu" else _gpu_bill(facts, choices, known)
     cache = kv(facts, choices, bill.kv_cache)
     if facts.model.architecture.assumed:
         return doubted(bill, but=("total", "budget")), doubted(cache)
@@ -52,17 +56,18 @@ def kv(facts: Facts, choices: Choices, left: Figure) -> KvCache:
     )
 
 
-def _gpu_bill(facts: Facts, choices: Choices) -> Memory:
+def _gpu_bill(facts: Facts, choices: Choices, weights: Figure | None) -> Memory:
     """The bill of the pipeline stage that is left with least."""
-    bills = (_stage_bill(facts, choices, stage) for stage in range(choices.pipeline_parallel_size.value))
+    bills = (_stage_bill(facts, choices, stage, weights) for stage in range(choices.pipeline_parallel_size.value))
     return min(bills, key=lambda bill: bill.kv_cache.value)
 
 
-def _stage_bill(facts: Facts, choices: Choices, stage: int) -> Memory:
+def _stage_bill(facts: Facts, choices: Choices, stage: int, weights: Figure | None) -> Memory:
     model = facts.model.architecture
     total = facts.smallest.memory.value
     budget = exact(math.ceil(total * choices.gpu_memory_utilization.value), "B")
-    weights = exact(loaded_bytes(facts, choices, stage) - offloaded(facts, choices, stage), "B")
+    if weights is None:
+        weights = exact(loaded_bytes(facts, choices, stage) - offloaded(facts, choices, stage), "B")
     peak = activations(facts, choices, stage)
     graphs = cuda_graphs(facts, choices, -(-model.layers // choices.pipeline_parallel_size.value))
     outside = non_torch(facts, choices)

@@ -16,20 +16,20 @@ end of a run. tests/choose/test_tune_bound.py holds them against simulations.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from deployc.choose.tune.lenient import Lenient
 from deployc.choose.tune.totals import Totals
-from deployc.cost.engine import Engine
 from deployc.cost.prediction import Setting
-from deployc.cost.step import Step, Work
+from deployc.cost.step import Work
 from deployc.types.figure import Figure
 from deployc.types.prediction import Speed
 
-SHORT, EVEN, LIKE_MEAN = 0.97, 0.95, 0.8
+Seconds = Callable[[Work], float]
+
+SHORT, EVEN, LIKE_MEAN = 0.97, 0.95, 0.9
 """Shares of a sum of step times, of the time of a typical step, and of a mean, that the simulation stays above."""
-ENDLESS = 2**30
-"""Tokens up to which graphs hold a step of the lenient engine."""
 STEADY = 1.01
 """Times that the steady state may come out higher once more: a step of nearly the same work counts as the same."""
 GAP = 4
@@ -48,25 +48,25 @@ class Bounds:
     over_capacity: bool = False  # known for certain: an open load is compared with the steady state, not simulated
 
 
-def bounds(at: Setting, work: Totals) -> Bounds:
-    """`work`: the totals of the very run that would be simulated."""
-    one, replicas = at.engine(at.bill.kv_cache.value), at.choices.replicas.value
-    rate, step = at.deploy.workload.request_rate, _lenient(one)
-    context = work.mean_context if _looks_back(one) else float(work.shortest)
-    first, whole = _alone(work, one, step)
+def bounds(at: Setting, work: Totals, one: Lenient) -> Bounds:
+    """`work`: the totals of the very run that would be simulated; `one`: the engine."""
+    replicas, rate = at.choices.replicas.value, at.deploy.workload.request_rate
+    context = work.mean_context if one.looks_back else float(work.shortest)
+    first, whole = _alone(work, one)
     if rate is not None:
-        highest = at.highest(one, at.bill.kv_cache.value) * STEADY
+        left = at.bill.kv_cache.value
+        highest = at.highest(at.engine(left), left) * STEADY
         over = rate / replicas >= highest
         per_second = highest * replicas if over else rate
-        tpot = _open_tpot(step, work, 0.0 if over else rate / replicas, one, context)
+        tpot = _open_tpot(work, 0.0 if over else rate / replicas, one, context)
         return Bounds(first, tpot, whole, per_second, per_second * at.request.output_tokens, over)
     most = most_decodes(one, work)
-    least = SHORT * least_seconds(step, one, work, most, context)
+    least = SHORT * max(least_seconds(part, one, work, most, context) for part in (one.gpu, one.host))
     per_second = work.requests / least
     waiting = max(0, work.concurrency - most) / per_second
-    first = max(first, _burst(work, one, step), LIKE_MEAN * waiting)
+    first = max(first, _burst(work, one), LIKE_MEAN * waiting)
     whole = max(whole, LIKE_MEAN * work.concurrency / per_second)
-    tpot = _closed_tpot(step, work, one, context)
+    tpot = _closed_tpot(work, one, context)
     return Bounds(first, tpot, whole, per_second * replicas, work.answered / least * replicas)
 
 
@@ -74,30 +74,31 @@ def optimistic(at: Setting, of: Bounds) -> Speed:
     """The bounds as figures, each with the band that the model's error gives it: what the SLA is judged by."""
     latencies = {name: _figure(at, name, getattr(of, name)) for name in ("ttft_p95", "tpot_p95", "e2e_p95")}
     rates = {name: _figure(at, name, getattr(of, name)) for name in ("requests_per_second", "tokens_per_second")}
-    if at.deploy.workload.request_rate is not None and not of.over_capacity:
-        rates["requests_per_second"] = replace(rates["requests_per_second"], high=of.requests_per_second)
+    if at.deploy.workload.request_rate is not None:  # as many are answered as come, if they can be
+        rates = {name: replace(rate, low=rate.value) for name, rate in rates.items()}
     return Speed(ttft_p50=latencies["ttft_p95"], tpot_p50=latencies["tpot_p95"], **latencies, **rates)
 
 
-def least_seconds(step: Step, one: Engine, work: Totals, most: int, context: float) -> float:
+def least_seconds(seconds: Seconds, one: Lenient, work: Totals, most: int, context: float) -> float:
     """The time of a run in equal steps: over how many of them take prompts, and how many decode beside these.
 
-    `most` sequences decode in a full step, each with `context` tokens before it.
+    `seconds`: of a step, on the GPU or on the host. `most` sequences decode in a full step, each with `context` tokens
+    before it.
     """
-    plain = step.seconds(Work(most, most * context)) / most  # of one token
-    return min(_mixed(step, one, work, most, context, plain))
+    plain = seconds(Work(most, most * context)) / most  # of one token
+    return min(_mixed(seconds, one, work, most, context, plain))
 
 
-def _mixed(step: Step, one: Engine, work: Totals, most: int, context: float, plain: float) -> Iterator[float]:
+def _mixed(seconds: Seconds, one: Lenient, work: Totals, most: int, context: float, plain: float) -> Iterator[float]:
     budget = one.limits.max_num_batched_tokens
-    area = work.area / work.prompts if _looks_back(one) else 0.0
+    area = work.area / work.prompts if one.looks_back else 0.0
     for part in sorted({min(budget, math.ceil(work.prompts / count)) for count in _counts(work, budget, most)}):
         count = work.prompts / part
         begun = math.floor(work.requests / count)
         for beside in {0, most, min(most, round(work.decoded / count))}:
             mixed = Work(beside, beside * context, 1, part, part * area, begun, begun)
             left = work.decoded - count * min(beside, work.decoded / count)
-            yield count * step.seconds(mixed) + left * plain
+            yield count * seconds(mixed) + left * plain
 
 
 def _counts(work: Totals, budget: int, most: int) -> Iterator[float]:
@@ -108,7 +109,7 @@ def _counts(work: Totals, budget: int, most: int) -> Iterator[float]:
         yield few * (many / few) ** share
 
 
-def most_decodes(one: Engine, work: Totals) -> int:
+def most_decodes(one: Lenient, work: Totals) -> int:
     """Sequences of a step, on average over all steps: by places, by requests, and by what they hold of the cache."""
     limits, room = one.limits, one.limits.room
     most = min(limits.max_num_seqs, work.concurrency or work.requests, limits.max_num_batched_tokens)
@@ -118,43 +119,33 @@ def most_decodes(one: Engine, work: Totals) -> int:
     return max(1, most)
 
 
-def _looks_back(one: Engine) -> bool:
-    """Whether every layer reads all that came before: then what is read grows evenly, and a mean stands for all."""
-    return all(math.isinf(most) for most, _ in (*one.step.shape.kv_reads, *one.step.shape.attention))
-
-
-def _lenient(one: Engine) -> Step:
-    """The engine's steps if graphs held every one of them."""
-    shape = replace(one.step.shape, largest_full_graph=ENDLESS, largest_graph=ENDLESS)
-    return Step(shape, one.step.constants)
-
-
-def _alone(work: Totals, one: Engine, step: Step) -> tuple[float, float]:
+def _alone(work: Totals, one: Lenient) -> tuple[float, float]:
     """95th percentiles of the first token and of the whole answer, were each request alone on the engine."""
-    each = SHORT * step.seconds(Work(1, float(work.shortest)))
-    first = _prompt_alone(work, one, step, work.long_input)
-    shortest = first if work.long_input == work.shortest else _prompt_alone(work, one, step, work.shortest)
-    return first, max(first + (work.shortest_answer - 1) * each, shortest + (work.long_answer - 1) * each)
+    before = one.constants.front + one.constants.travel
+    long, short = (_request_alone(work, one, tokens) for tokens in (work.long_input, work.shortest))
+    whole = max(long(work.shortest_answer - 1), short(work.long_answer - 1))
+    return before + SHORT * long(0), before + SHORT * whole
 
 
-def _prompt_alone(work: Totals, one: Engine, step: Step, tokens: float) -> float:
-    constants, fresh = one.constants, max(1, round(tokens) - work.cached)
+def _request_alone(work: Totals, one: Lenient, tokens: float) -> Callable[[float], float]:
+    """Seconds of a prompt of so many tokens and of so many more of its answer."""
+    fresh, decode = max(1, round(tokens) - work.cached), Work(1, float(work.shortest))
     part = min(fresh, one.limits.max_num_batched_tokens)
-    area = part * (tokens - fresh / 2) if _looks_back(one) else 0.0
-    seconds = fresh / part * step.seconds(Work(0, 0.0, 1, part, area))
-    return constants.front + constants.front_token * tokens + constants.travel + SHORT * seconds
+    area = part * (tokens - fresh / 2) if one.looks_back else 0.0
+    prompt, parts = Work(0, 0.0, 1, part, area), fresh / part
+    return lambda more: max(parts * of(prompt) + more * of(decode) for of in (one.gpu, one.host))
 
 
-def _burst(work: Totals, one: Engine, step: Step) -> float:
+def _burst(work: Totals, one: Lenient) -> float:
     """A closed load begins with all of its requests at once, and they are taken in order: of the slowest 5 % of all,
     so many are among the last of these."""
     if not work.burst:
         return 0.0
     part = min(work.burst, one.limits.max_num_batched_tokens)
-    return one.constants.front + SHORT * work.burst / part * step.seconds(Work(0, 0.0, 1, part))
+    return one.constants.front + SHORT * work.burst / part * one.seconds(Work(0, 0.0, 1, part))
 
 
-def _closed_tpot(step: Step, work: Totals, one: Engine, context: float) -> float:
+def _closed_tpot(work: Totals, one: Lenient, context: float) -> float:
     """A step of nearly all places, or one of prompts."""
     if not work.decoded:
         return 0.0
@@ -164,26 +155,26 @@ def _closed_tpot(step: Step, work: Totals, one: Engine, context: float) -> float
         largest = room.held(work.longest + work.longest_answer)
         places = min(places, max(1, math.floor((room.bytes - room.held(work.longest)) / max(1.0, largest))))
     budget = one.limits.max_num_batched_tokens
-    alone = step.seconds(Work(1, float(work.shortest)))
+    alone = one.seconds(Work(1, float(work.shortest)))
     gap = GAP + math.ceil(work.prompts / work.requests / budget) + one.constants.travel / alone
     running = max(1, math.floor(places * mean / (mean + gap)))
-    filled = step.seconds(Work(0, 0.0, 1, budget))
-    return EVEN * min(step.seconds(Work(running, running * _early(work, context))), filled)
+    return EVEN * one.either(mean, Work(running, running * _early(work, context)), Work(0, 0.0, 1, budget))
 
 
-def _open_tpot(step: Step, work: Totals, rate: float, one: Engine, context: float) -> float:
+def _open_tpot(work: Totals, rate: float, one: Lenient, context: float) -> float:
     """To keep up, so many must decode at once that their steps give as many tokens a second as are asked for."""
     if not work.decoded:
         return 0.0
-    asked, context = LIKE_MEAN * rate * work.decoded / work.requests, _early(work, context)
+    mean, context = work.decoded / work.requests, _early(work, context)
+    asked = LIKE_MEAN * rate * mean
     low, high = 1, max(1, one.limits.max_num_seqs)
     while low < high:  # the fewest that give as much
         middle = (low + high) // 2
-        if middle / step.seconds(Work(middle, middle * context)) >= asked:
+        if middle / one.seconds(Work(middle, middle * context)) >= asked:
             high = middle
         else:
             low = middle + 1
-    return EVEN * step.seconds(Work(low, low * context))
+    return EVEN * one.either(mean, Work(low, low * context))
 
 
 def _early(work: Totals, context: float) -> float:

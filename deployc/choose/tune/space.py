@@ -98,7 +98,7 @@ def spelled(written: str) -> str | None:
     """The name in `OPEN` of a key or flag however it is written: "engine.args.max-num-seqs" is "max_num_seqs"."""
     last = written.strip().lstrip("-").rpartition(".")[2].replace("_", "-")
     for name, (key, flag) in OPEN.items():
-        if last in (name.replace("_", "-"), key.rpartition(".")[2].replace("_", "-"), flag):
+        if last and last in (name.replace("_", "-"), key.rpartition(".")[2].replace("_", "-"), flag):
             return name
     return None
 

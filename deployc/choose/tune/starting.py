@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from deployc.choose.tune.bound import Bounds, bounds, optimistic
+from deployc.choose.tune.lenient import Engines
 from deployc.choose.tune.space import Candidate
 from deployc.choose.tune.totals import Runs
 from deployc.choose.tune.verdict import Lines, all_kept, judged, without_limits
 from deployc.cost.kv_cache import layout
-from deployc.cost.memory import kv
+from deployc.cost.memory import kv, memory
 from deployc.cost.prediction import Setting, setting
 from deployc.types.facts import Facts
 from deployc.types.prediction import Prediction
@@ -36,7 +37,8 @@ def bounded(every: Iterable[Candidate], like: Prediction, *, sure: bool) -> tupl
     A shorter max_model_len that changes nothing else is no configuration of its own. `like`: any prediction of this
     load; `sure`: how limits are kept (see `verdict.kept`).
     """
-    found, runs, seen, settings, not_starting = [], Runs(), set[tuple[object, ...]](), _Settings(), 0
+    found, runs, engines, settings = [], Runs(), Engines(), _Settings()
+    seen, not_starting = set[tuple[object, ...]](), 0
     for candidate in every:
         follows = _follows_length(candidate.facts)
         same = candidate.engine
@@ -49,7 +51,7 @@ def bounded(every: Iterable[Candidate], like: Prediction, *, sure: bool) -> tupl
         same = (*same, at.bill.kv_cache.value) if follows else same
         if same in seen:
             continue
-        known = bounds(at, runs.of(at))
+        known = bounds(at, runs.of(at), engines.of(at, candidate.family))
         lines = judged(candidate.deploy, like, optimistic(at, known), at.cache.concurrency)
         found.append(Bounded(candidate, known, lines))
         if all_kept([line for line in lines if line.name == "full_length_requests"], sure=sure):
@@ -58,19 +60,26 @@ def bounded(every: Iterable[Candidate], like: Prediction, *, sure: bool) -> tupl
 
 
 class _Settings:
-    """The last configuration's bill of memory, which the next of another max_model_len shares."""
+    """Settings of one configuration after the other, each made from what it has in common with the one before."""
 
     def __init__(self) -> None:
-        self.last: tuple[tuple[object, ...], Setting] | None = None
+        self.last: tuple[Candidate, Setting] | None = None
 
     def of(self, candidate: Candidate, follows: bool) -> Setting:
-        facts, choices, key = candidate.facts, candidate.choices, candidate.engine
-        if follows or self.last is None or self.last[0] != key:
-            self.last = key, setting(without_limits(candidate.deploy), facts, choices)
-            return self.last[1]
-        at = self.last[1]
-        cache = kv(facts, choices, at.bill.kv_cache)
-        return replace(at, choices=choices, pages=layout(facts, choices), cache=cache)
+        """Bill, pages and constants. `follows`: whether the bill does from max_model_len."""
+        facts, choices, deploy = candidate.facts, candidate.choices, without_limits(candidate.deploy)
+        if self.last is None or self.last[0].family != candidate.family:
+            at = setting(deploy, facts, choices)
+        elif follows or self.last[0].engine != candidate.engine:
+            before = self.last[1]
+            bill, cache = memory(facts, choices, before.bill.weights)
+            at = replace(before, deploy=deploy, choices=choices, pages=layout(facts, choices), bill=bill, cache=cache)
+        else:
+            before = self.last[1]
+            cache = kv(facts, choices, before.bill.kv_cache)
+            at = replace(before, deploy=deploy, choices=choices, pages=layout(facts, choices), cache=cache)
+        self.last = candidate, at
+        return at
 
 
 def _follows_length(facts: Facts) -> bool:
