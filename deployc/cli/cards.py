@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,15 +18,16 @@ if TYPE_CHECKING:
 
 
 def cards(
-    deploy: Deploy, facts: Facts, names: Sequence[str], counts: Sequence[str], prices: Sequence[str]
+    deploy: Deploy, facts: Facts, names: Sequence[str], counts: Sequence[str], prices: Sequence[str], *, offline: bool
 ) -> list[Cards]:
     """Each kind in each number, as `--gpu`, `--count` and `--price` say. Raises Stop or BadParameter: wrong usage.
 
-    Without `--count`: the file's own number, and each power of two below it.
+    Without `--count`: the file's own number, or with `gpu: auto` and none written the host's, and each power of two
+    below it. `offline`: the host is not asked.
     """
     from deployc.choose.tune import Cards
 
-    own, money = facts.devices, _prices(prices)
+    own, money = facts.devices if offline or names else _on_host(deploy, facts), _prices(prices)
     alike = all((card.name, card.memory) == (own[0].name, own[0].memory) for card in own)
     _refuse(deploy, own, alike=alike, named=bool(names), counted=bool(counts))
     here = {own[0].name: deploy.hardware.price} if alike and deploy.hardware.price is not None else {}
@@ -35,13 +37,27 @@ def cards(
     many = _counts(counts) or sorted({len(own), *(2**n for n in range(10) if 2**n < len(own))})
     if not names:
         if deploy.hardware.gpu == "auto" and many[-1] > len(own):
-            raise typer.BadParameter(f"the file asks this host for {len(own)}; name the kind of more with --gpu")
+            raise typer.BadParameter(f"there are {len(own)} on this host; name the kind of more with --gpu")
         written = own[0].name if isinstance(deploy.hardware.gpu, list) else None
         card = replace(own[0], used=max(card.used for card in own))
         return [Cards((card,) * n, written, priced.get(card.name)) for n in many]
     said = own[0].name if deploy.hardware.gpu == own[0].name else ""
     kinds = [(card, None if card.name == said else card.name) for card in _kinds(deploy, names)]
     return [Cards((card,) * n, written, priced.get(card.name)) for card, written in kinds for n in many]
+
+
+def _on_host(deploy: Deploy, facts: Facts) -> tuple[GpuFacts, ...]:
+    """All cards of this host where the file leaves kind and number to it; else those of the file."""
+    hardware = deploy.hardware
+    if hardware.gpu != "auto" or hardware.devices is not None or deploy.written("hardware.count"):
+        return facts.devices
+    from deployc.choose.tune.space import with_values
+    from deployc.facts import gpu, nvml
+
+    if (here := nvml.count()) <= len(facts.devices):
+        return facts.devices
+    found, _ = gpu.devices(with_values(deploy, hardware={"count": here}), os.environ)
+    return found or facts.devices
 
 
 def _refuse(deploy: Deploy, own: Sequence[GpuFacts], *, alike: bool, named: bool, counted: bool) -> None:

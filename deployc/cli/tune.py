@@ -52,7 +52,7 @@ def command(
     if analysis.deploy is None or analysis.facts is None or analysis.report.errors:
         return _not_read(analysis, json=json, no_color=no_color)
     names = _free(free or [])
-    looked_at = cards(analysis.deploy, analysis.facts, gpu or [], count or [], price or [])
+    looked_at = cards(analysis.deploy, analysis.facts, gpu or [], count or [], price or [], offline=offline)
     document = _tuned(analysis, analysis.deploy, analysis.facts, looked_at, names, sure=not likely, write=write)
     if json:
         show.json(document)

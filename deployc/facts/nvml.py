@@ -43,6 +43,22 @@ def cards(deploy: Deploy, env: Mapping[str, str], report: Report) -> tuple[GpuFa
     return known
 
 
+def count() -> int:
+    """The cards of this machine; 0 where NVML cannot be asked."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return 0
+    try:
+        return int(pynvml.nvmlDeviceGetCount())
+    except pynvml.NVMLError:
+        return 0
+    finally:
+        pynvml.nvmlShutdown()
+
+
 def _handles(deploy: Deploy, nvml: Any, report: Report) -> list[Any]:
     """A handle a card; DC664 for every one that is not there."""
     here = nvml.nvmlDeviceGetCount()

@@ -14,7 +14,7 @@ from deployc import pipeline
 from deployc.choose import decide
 from deployc.choose.tune import Cards, tune
 from deployc.choose.tune.space import candidates
-from deployc.choose.tune.verdict import run, without_limits
+from deployc.choose.tune.verdict import predicted, without_limits
 from deployc.facts.gpu import profile
 from deployc.spec.model import Sla
 
@@ -43,7 +43,7 @@ def main() -> int:
         some = every[:: max(1, len(every) // SAMPLE)]
         began = time.perf_counter()
         for one in some:
-            run(one)
+            predicted(one)
         loops.append((time.perf_counter() - began) / len(some))
     search, each = min(searches), min(loops)
     ratio = found.candidates / search * each

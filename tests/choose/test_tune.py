@@ -17,7 +17,7 @@ from deployc.choose.tune.change import applied
 from deployc.choose.tune.front import front, point
 from deployc.choose.tune.search import ALIKE
 from deployc.choose.tune.space import Candidate, accepted, candidates, fixed
-from deployc.choose.tune.verdict import Run, all_kept, run
+from deployc.choose.tune.verdict import Run, all_kept, predicted
 from deployc.cost import predict
 from deployc.cost.memory import memory
 from deployc.cost.other_cards import starts
@@ -74,7 +74,7 @@ ON_A100 = space(
 
 def by_force(at: Space, *, sure: bool = True) -> tuple[int | None, list[int]]:
     """Numbers of the choice and of the front, from simulating every configuration that surely starts."""
-    runs = [run(one) for one in candidates(at.deploy, at.facts, at.cards) if starts(one.facts, one.choices)]
+    runs = [predicted(one) for one in candidates(at.deploy, at.facts, at.cards) if starts(one.facts, one.choices)]
     runs = [ran for ran in runs if not ran.errors and not ran.prediction.over_capacity]
     runs = list({_engine(ran.candidate): ran for ran in reversed(runs)}.values())  # of equal engines the longest
     met = [ran for ran in runs if all_kept(ran.lines, sure=sure)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from deployc.choose.tune import front
 from deployc.choose.tune.space import Candidate, Cards, candidates
 from deployc.choose.tune.starting import Bounded, bounded
-from deployc.choose.tune.verdict import Lines, Run, all_kept, missed, run
+from deployc.choose.tune.verdict import Lines, Run, all_kept, missed, predicted, run
 from deployc.diagnostics import Diagnostic
 from deployc.spec.deploy import Deploy
 from deployc.types.facts import Facts
@@ -91,8 +91,9 @@ class _Search:
             result.nearest = self.best(((self.hoped_miss(one), one) for one in starting), self.miss)
             if result.nearest is None and self.runs:
                 result.refused = next(iter(self.runs.values())).errors
+        result.chosen, result.nearest = (ran and _whole(ran) for ran in (result.chosen, result.nearest))
         points, left = front.explored(self.pool(starting), self.point)
-        result.front = [self.runs[int(point.rank[-1])] for point in points]
+        result.front = [_whole(self.runs[int(point.rank[-1])]) for point in points]
         result.left += left
         result.candidates, result.simulated = len(every), len(self.runs)
         result.bounded = result.candidates - result.not_starting - result.simulated - result.left
@@ -133,7 +134,7 @@ class _Search:
         if one.number not in self.runs:
             if len(self.runs) >= self.most:
                 raise front.Spent
-            self.runs[one.number] = ran = run(one.candidate)
+            self.runs[one.number] = ran = run(one.candidate, self.like, sure=self.result.sure)
             if any(not found.code.startswith(("DC3", "DC4")) for found in ran.errors):
                 self.refused.add(family)
         return self.runs[one.number]
@@ -215,3 +216,7 @@ class _Search:
 
 def _opened(deploy: Deploy) -> bool:
     return deploy.workload.request_rate is not None
+
+
+def _whole(ran: Run) -> Run:
+    return ran if ran.whole else predicted(ran.candidate)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from deployc.choose.tune.space import Candidate
 from deployc.cost import predict
+from deployc.cost.prediction import Setting, setting, speed
 from deployc.diagnostics import Diagnostic, Report
 from deployc.rules import accept, advice, judge, sla
 from deployc.rules.case import Case, Rule
@@ -22,22 +23,57 @@ Lines = tuple[SlaLine, ...]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One configuration, simulated. `errors`: what rules refuse beside the SLA's limits."""
+    """One configuration, simulated. `errors`: what rules refuse beside the SLA's limits.
+
+    `whole`: predicted as `plan` would, with all that widens the band; else by one run, which settled it.
+    """
 
     candidate: Candidate
     prediction: Prediction
     lines: Lines
     errors: tuple[Diagnostic, ...]
+    whole: bool = True
 
 
-def run(candidate: Candidate) -> Run:
-    """Predicted as `plan` would, but for its search of the capacity, and judged."""
-    deploy, facts, choices = candidate.deploy, candidate.facts, candidate.choices
-    without = without_limits(deploy)
-    prediction = predict(without, facts, choices)
-    case = Case(without, facts, choices, prediction)
+def predicted(candidate: Candidate) -> Run:
+    """As `plan` would, but for its search of the capacity, and judged."""
+    deploy = without_limits(candidate.deploy)
+    return _judged(candidate, predict(deploy, candidate.facts, candidate.choices), whole=True)
+
+
+def run(candidate: Candidate, like: Prediction, *, sure: bool) -> Run:
+    """The same with less work where one run settles it: its band is the narrower one, so what it misses is missed.
+
+    `like`: any prediction of this load; `sure`: whether limits hold for the band.
+    """
+    at = setting(without_limits(candidate.deploy), candidate.facts, candidate.choices)
+    seen = speed(at)
+    found = _judged(candidate, _like(like, at, seen), whole=False)
+    banded = [line for line in found.lines if line.name != "full_length_requests"]
+    if sure and banded and all_kept(found.lines, sure=sure, but=["tpot_p95"]):
+        return predicted(candidate)
+    return found
+
+
+def _like(like: Prediction, at: Setting, seen: Speed) -> Prediction:
+    """What limits and rules of memory look at is this configuration's; the rest is not."""
+    return replace(
+        like,
+        memory=at.bill,
+        kv_cache_tokens=at.cache.tokens,
+        usable_kv_cache_tokens=at.cache.usable,
+        max_concurrency=at.cache.concurrency,
+        kv_bytes_per_token=at.cache.bytes_per_token,
+        speed=seen,
+        over_capacity=math.isinf(seen.ttft_p95.value),
+    )
+
+
+def _judged(candidate: Candidate, prediction: Prediction, *, whole: bool) -> Run:
+    deploy = candidate.deploy
+    case = Case(without_limits(deploy), candidate.facts, candidate.choices, prediction)
     found = accept(deploy, Report([diagnostic for rule in _refusing() for diagnostic in rule(case)]))
-    return Run(candidate, prediction, sla.lines(deploy, prediction), tuple(found.errors))
+    return Run(candidate, prediction, sla.lines(deploy, prediction), tuple(found.errors), whole)
 
 
 def without_limits(deploy: Deploy) -> Deploy:
