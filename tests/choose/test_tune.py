@@ -131,6 +131,7 @@ def _engine(of: Candidate) -> tuple[object, ...]:
         (ON_A100, {"ttft_p95": 2.0, "tpot_p95": 0.05}),
         (ON_A100, {"tpot_p95": 0.03}),
         (ON_A100, {"e2e_p95": 9.0}),
+        (ON_A100, {"requests_per_second": 2.2, "tokens_per_second": 400.0}),
     ],
     ids=lambda of: ",".join(f"{name} {limit}" for name, limit in of.items()) if isinstance(of, dict) else None,
 )

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from deployc.cli.main import run
+from deployc.diagnostics import Report
+from deployc.views.tune import tune as view
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICKSTART = ROOT / "examples" / "quickstart"
@@ -178,6 +180,16 @@ def test_the_text_says_choice_reasons_front_and_what_to_do(folder: Path, capsys:
     )  # fmt: skip
     assert [part for part in parts if part not in text] == []
     assert [text.index(part) for part in parts] == sorted(text.index(part) for part in parts)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+@pytest.mark.parametrize("limit", ["20ms", "1ms"])
+def test_the_text_fits_any_terminal(limit: str, width: int, folder: Path, capsys: Capture) -> None:
+    edit(folder, "tpot_p95: 50ms", f"tpot_p95: {limit}")
+    _, document = tuned(capsys)
+    text = view(document, Report(), width=width)
+    assert [line for line in text.splitlines() if len(line) > width] == []
+    assert "\x1b[" in view(document, Report(), width=width, color=True)
 
 
 def test_a_value_behind_an_alias_is_not_written(folder: Path, capsys: Capture) -> None:

@@ -25,13 +25,11 @@ Key = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Configurations of one cost and one loss of quality: what became of them."""
+    """How many configurations there are of one cost and one loss of quality."""
 
     cost: float
     loss: tuple[int, int]
     candidates: int
-    starting: int
-    possible: int  # that the bounds do not exclude
 
 
 @dataclass(slots=True)
@@ -83,7 +81,8 @@ class _Search:
         result = self.result
         starting, result.not_starting = bounded(every, self.like, sure=result.sure)
         possible = [one for one in starting if self.kept(one.lines) and not one.bounds.over_capacity]
-        self.levels(every, starting, possible)
+        levels = Counter((result.cost(one.cards), one.loss) for one in every)
+        result.levels = [Level(*level, levels[level]) for level in sorted(levels)]
         result.chosen = self.best(((self.hope(one), one) for one in possible), self.worth)
         if result.chosen is not None and not _opened(result.chosen.candidate.deploy):
             result.chosen = self.plainer(result.chosen, possible)
@@ -98,13 +97,6 @@ class _Search:
         result.candidates, result.simulated = len(every), len(self.runs)
         result.bounded = result.candidates - result.not_starting - result.simulated - result.left
         return result
-
-    def levels(self, every: Iterable[Candidate], starting: Iterable[Bounded], possible: Iterable[Bounded]) -> None:
-        counts = [
-            Counter((self.result.cost(one.cards), one.loss) for one in group)
-            for group in (every, (one.candidate for one in starting), (one.candidate for one in possible))
-        ]
-        self.result.levels = [Level(*level, *(count[level] for count in counts)) for level in sorted(counts[0])]
 
     def kept(self, lines: Lines, *but: str) -> bool:
         return all_kept(lines, sure=self.result.sure, but=but)
