@@ -261,9 +261,11 @@ def test_keys_and_flags_are_one_name(written: str, name: str | None) -> None:
     assert spelled(written) == name
 
 
-def test_no_more_are_simulated_than_allowed_and_the_rest_is_counted() -> None:
-    found = ON_H200.tuned(most=5)
+@pytest.mark.parametrize("limits", [{}, {"tpot_p95": 0.02}, {"tpot_p95": 0.001}])
+def test_no_more_are_simulated_than_allowed_and_the_rest_is_counted(limits: dict[str, float]) -> None:
+    found = ON_H200.with_sla(**limits).tuned(most=5)
     assert found.simulated == 5
+    assert found.bounded >= 0
     assert found.left > 0
     assert found.candidates == found.not_starting + found.bounded + found.simulated + found.left
 

@@ -46,8 +46,8 @@ def steps(value: float) -> float:
     return math.floor(math.log(value) / math.log1p(STEP))
 
 
-def explored(pool: Iterable[tuple[Point, T]], look: Callable[[T], Point | None]) -> tuple[list[Point], int]:
-    """The points of the front, and how many may lie on it that could not be looked at any more.
+def explored(pool: Iterable[tuple[Point, T]], look: Callable[[T], Point | None]) -> tuple[list[Point], list[Point]]:
+    """The points of the front, and those that may lie on it and could not be looked at any more.
 
     `pool`: candidates, each with a point that its own is no better than. `look` gives its own; None where it is not to
     be on the front. It raises Spent where no more may be looked at.
@@ -60,11 +60,10 @@ def explored(pool: Iterable[tuple[Point, T]], look: Callable[[T], Point | None])
         try:
             own = look(candidate)
         except Spent:
-            left = sum(not any(seen.beats(hope) for seen in found) for hope, _ in waiting[index:])
-            return front(found), left
+            return front(found), [hope for hope, _ in waiting[index:] if not any(seen.beats(hope) for seen in found)]
         if own is not None:
             found.append(own)
-    return front(found), 0
+    return front(found), []
 
 
 def front(points: Sequence[Point]) -> list[Point]:

@@ -76,6 +76,7 @@ class _Search:
         self.result, self.like, self.most = result, like, most
         self.runs: dict[int, Run] = {}
         self.refused: set[tuple[object, ...]] = set()
+        self.unseen: set[int] = set()  # numbers of those that might be better and were not simulated
 
     def over(self, every: list[Candidate]) -> Tuned:
         result = self.result
@@ -93,8 +94,9 @@ class _Search:
         result.chosen, result.nearest = (ran and _whole(ran) for ran in (result.chosen, result.nearest))
         points, left = front.explored(self.pool(starting), self.point)
         result.front = [_whole(self.runs[int(point.rank[-1])]) for point in points]
-        result.left += left
+        self.unseen |= {int(point.rank[-1]) for point in left}
         result.candidates, result.simulated = len(every), len(self.runs)
+        result.left = len(self.unseen - self.runs.keys())
         result.bounded = result.candidates - result.not_starting - result.simulated - result.left
         return result
 
@@ -111,7 +113,7 @@ class _Search:
             try:
                 ran = self.look(one)
             except front.Spent:
-                self.result.left += sum(found is None or key < found[0] for key, _ in waiting[index:])
+                self.unseen |= {one.number for key, one in waiting[index:] if found is None or key < found[0]}
                 break
             own = worth(ran) if ran else None
             if ran and own is not None and (found is None or own < found[0]):
