@@ -27,7 +27,7 @@ def findings(deploy: Deploy, facts: Facts, now: Choices, tuned: Tuned, cards: Se
         yield warning(
             "DC442",
             "not all promising configurations were simulated",
-            f"{show_count(tuned.simulated)} were; {show_count(tuned.left)} more might be cheaper, better, on the front.",
+            f"{show_count(tuned.simulated)} were; {show_count(tuned.left)} might be cheaper, better or on the front.",
             "leave less open: fewer --gpu and --count, or fixed values in the file",
         )
     priced = [one.name for one in cards if one.price is not None]
