@@ -6,8 +6,6 @@ from deployc.cost.engine import Engine
 from deployc.cost.request import Request
 from deployc.cost.simulate import Outcome
 from deployc.cost.step import Work, columns
-from deployc.cost.step.gpu import gpu_seconds
-from deployc.cost.step.host import host_seconds
 from deployc.types.prediction import Bound
 
 WAITS = 0.05
@@ -22,14 +20,15 @@ def bound_by(one: Engine, request: Request, served: Outcome, *, opened: bool) ->
         return "kv-capacity"
     if opened and served.busy < IDLE:
         return "load"
-    shape, constants = one.step.shape, one.constants
+    shape = one.step.shape
     running = max(1, round(served.running))
     tokens = round(running * request.uncached_tokens / max(1.0, request.output_tokens))  # of prompts, a step
     plain = Work(running, running * request.context)
     area = tokens * (request.input_tokens - request.uncached_tokens / 2)
     mixed = plain._replace(prompts=1, tokens=tokens, area=area, finished=1, begun=1) if tokens else plain
     step = columns(shape, mixed)
-    if host_seconds(shape, columns(shape, plain), constants) > gpu_seconds(shape, columns(shape, plain), constants):
+    time = one.step.time(plain)
+    if time.host > time.gpu:
         return "cpu"
     reading = shape.rest + sum(p.bytes for p in shape.products) + shape.head[0] * shape.head[1] * shape.element
     reading += step.kv_bytes + step.kv_bytes_mixed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from deployc.cost.kv_cache import layout
 from deployc.cost.simulate import AHEAD, Delays, Limits, Load, Outcome, Trace, outcome, room, simulate
@@ -15,27 +15,32 @@ from deployc.types.speed import Constants
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """One engine on its card or cards."""
+    """One engine on its card or cards. `served`: requests come through its HTTP server, not in the same process."""
 
     step: Step
     limits: Limits
     constants: Constants
+    served: bool = True
 
     @property
     def delays(self) -> Delays:
         """Seconds outside the steps."""
-        return Delays(self.constants.travel, self.constants.spacing, self.constants.idle)
+        own = self.constants
+        server, apart = (own.server, own.server_spacing) if self.served else (0.0, 0.0)
+        return Delays(own.travel + server, own.spacing + apart, own.spacing_token)
 
     def trace(self, load: Load, *, record: bool = False) -> Trace:
         """The run step by step."""
-        return simulate(load, self.limits, self.delays, self.step.seconds, record=record)
+        return simulate(load, self.limits, self.delays, self.step.time, record=record)
 
     def serve(self, load: Load) -> Outcome:
         """What users of this run see."""
-        return outcome(load, self.trace(load), self.constants.front, self.constants.front_token)
+        return outcome(load, self.trace(load), self.constants.front)
 
 
-def engine(facts: Facts, choices: Choices, basis: SpeedBasis, available: float, longest: int) -> Engine:
+def engine(
+    facts: Facts, choices: Choices, basis: SpeedBasis, available: float, longest: int, *, served: bool = True
+) -> Engine:
     """`available`: bytes of KV cache on a card; `longest`: tokens of a request, prompt and answer."""
     pages = layout(facts, choices)
     limits = Limits(
@@ -46,7 +51,4 @@ def engine(facts: Facts, choices: Choices, basis: SpeedBasis, available: float, 
         block_size=pages.block_size or 1,
         ahead=AHEAD if choices.async_scheduling.value else 1,
     )
-    constants = basis.constants
-    if not choices.async_scheduling.value:  # one waits for the other: a maximum of exponent 1 is the sum
-        constants = replace(constants, sharpness=1.0)
-    return Engine(Step(shape(facts, choices, basis.peaks), constants), limits, constants)
+    return Engine(Step(shape(facts, choices, basis.peaks), basis.constants), limits, basis.constants, served)

@@ -116,7 +116,7 @@ class Setting:
         replicas, rate = self.choices.replicas.value, self.deploy.workload.request_rate
         load = run_of(self.deploy, replicas)
         trace = one.trace(load)
-        served = outcome(load, trace, one.constants.front, one.constants.front_token)
+        served = outcome(load, trace, one.constants.front)
         if rate is None:
             return [served], slowest_at_start(load, trace)
         each, highest = rate / replicas, self.highest(one, available)

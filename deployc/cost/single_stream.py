@@ -6,9 +6,7 @@ from deployc.cost.engine import Engine
 from deployc.cost.kv_cache import layout
 from deployc.cost.request import Request
 from deployc.cost.speed_basis import SpeedBasis
-from deployc.cost.step import Work, columns
-from deployc.cost.step.gpu import gpu_seconds
-from deployc.cost.step.host import host_seconds
+from deployc.cost.step import Work
 from deployc.cost.weights import loaded, streamed_bytes
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts
@@ -29,8 +27,8 @@ def single_stream(
         limit = Figure(known.value / read, known.value / read, known.value / read, "1/s", "modelled")
     else:
         limit = Figure(host.value / read, host.low / read, host.high / read, "1/s", "modelled")
-    shape, step = one.step.shape, columns(one.step.shape, work)
-    waits = host_seconds(shape, step, basis.constants) > gpu_seconds(shape, step, basis.constants)
+    time = one.step.time(work)
+    waits = time.host > time.gpu
     reading = read / basis.peaks.bandwidth
     bound: Bound = "cpu" if waits or reading * speed < 0.5 else "memory-bandwidth"
     return SingleStream(Figure(speed, speed / error, speed * error, "1/s", basis.basis), limit, bound)

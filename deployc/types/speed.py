@@ -25,6 +25,7 @@ class Constants:
     kernels: Mapping[str, Kernel]
     rows_lost: float  # tokens that a product takes as if they were more: tiles are never full
     columns_lost: float  # outputs or inputs lost to edges, likewise
+    wave_lost: float  # share of a last wave of tiles, where it is not full, that passes unused
     kv_stream: float  # share of the bandwidth at which a decode step reads the cache
     kv_stream_mixed: float  # the same in a step that has prompts too
     attention: float  # share of the 16-bit peak in a prompt's attention
@@ -40,7 +41,8 @@ class Constants:
     adapter_moved: float  # times that a layer's activations cross the memory for it
     reduce_latency: float  # seconds an all-reduce
     reduce_bandwidth: float  # share of the link's bandwidth in one
-    host_step: float  # seconds a step on the host
+    host_step: float  # seconds a step on the host, with the engine's V2 model runner
+    host_step_v1: float  # the same with the V1 runner
     host_sequence: float  # seconds a sequence of it
     host_prompt: float  # seconds a request that begins
     host_token: float  # seconds a token of a prompt
@@ -50,12 +52,12 @@ class Constants:
     host_eager: float  # seconds a layer in eager mode
     host_experts: float  # seconds a layer with routed experts, where no graph covers it
     host_adapter: float  # seconds a layer with an unmerged adapter, likewise
-    sharpness: float  # exponent of the smooth maximum of GPU and host
-    front: float  # seconds from a request's arrival to the scheduler, and back
-    front_token: float  # seconds a token of its prompt
-    travel: float  # seconds until a request that follows an answer is seen by the scheduler
+    travel: float  # seconds from a request's sending to its being seen by the scheduler
+    front: float  # seconds from the end of a step to its tokens' being seen by the client
     spacing: float  # seconds between requests that are sent at once
-    idle: float  # seconds that an idle engine waits for more
+    spacing_token: float  # the same for each token of a prompt
+    server: float  # seconds more until a request is seen, through the HTTP server
+    server_spacing: float  # seconds more between requests sent at once, through it
 
 
 @dataclass(frozen=True, slots=True)

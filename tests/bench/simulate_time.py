@@ -11,7 +11,9 @@ import time
 
 from deployc.cost.simulate import Delays, Limits, Load, Room, Trace, closed, lengths, poisson
 from deployc.cost.simulate.cache import Cache
+from deployc.cost.simulate.clock import Clock
 from deployc.cost.simulate.scheduler import Scheduler
+from deployc.cost.step import StepTime
 from deployc.cost.step.work import Work
 
 REQUESTS, ROUNDS = 1000, 7
@@ -28,15 +30,16 @@ class Single(Scheduler):
         return 1
 
 
-def seconds(work: Work) -> float:
-    """Of a step, as of a small model on a large card."""
-    return 0.004 + work.context * 1e-8 + work.tokens * 2e-5
+def step_time(work: Work) -> StepTime:
+    """As of a small model on a large card."""
+    return StepTime(0.004 + work.context * 1e-8 + work.tokens * 2e-5, host=0.002, lead=0.001)
 
 
 def timed(kind: type[Scheduler], load: Load, limits: Limits) -> tuple[float, Trace]:
     count = load.requests
     trace = Trace([0.0] * count, [0.0] * count, [0.0] * count)
-    run = kind(load, limits, Delays(1e-3, 5e-4, 2e-3), seconds, trace, Cache(limits, load.shared_prefix))
+    cache, clock = Cache(limits, load.shared_prefix), Clock(limits.ahead)
+    run = kind(load, limits, Delays(1e-3, 5e-4), step_time, trace, cache, clock)
     began = time.perf_counter()
     run.run()
     return time.perf_counter() - began, trace

@@ -8,9 +8,11 @@ import pytest
 
 from deployc.cost.simulate import ENDLESS, Delays, Limits, Load, Room, Trace, closed, simulate
 from deployc.cost.simulate.scheduler import PAUSE
+from deployc.cost.step import StepTime
 from deployc.cost.step.work import Work
 
-AT_ONCE = Delays(travel=0.0, spacing=0.0, idle=0.0)
+AT_ONCE = Delays(travel=0.0, spacing=0.0)
+SECOND = StepTime(gpu=1.0, host=0.0, lead=0.0)
 
 
 def limits(
@@ -23,7 +25,7 @@ def limits(
 
 
 def run(load: Load, within: Limits, delays: Delays = AT_ONCE) -> Trace:
-    return simulate(load, within, delays, lambda _: 1.0, record=True)
+    return simulate(load, within, delays, lambda _: SECOND, record=True)
 
 
 def prompt_tokens(trace: Trace) -> list[int]:
@@ -81,13 +83,15 @@ def test_an_engine_that_has_nothing_to_form_sleeps_for_a_moment() -> None:
     assert trace.first == pytest.approx([1.0, 3.0 + PAUSE])
 
 
-def test_an_idle_engine_waits_for_more() -> None:
-    # sent at 1, seen at 1.25, the engine waits until 1.75
-    trace = run(Load([1], [1], (1.0,)), limits(), Delays(travel=0.25, spacing=0.0, idle=0.5))
-    assert trace.first == [2.75]
-    # sent together, seen at 0, 0.4 and 0.8: two when the first step is formed, the third by the step of 2.5-3.5
-    trace = run(closed([1, 1, 1], [1, 9, 1], 3), limits(), Delays(travel=0.0, spacing=0.4, idle=0.5))
-    assert trace.first == [1.5, 1.5, 3.5]
+def test_an_idle_engine_begins_with_what_it_sees_first() -> None:
+    # sent at 1, seen at 1.25
+    trace = run(Load([1], [1], (1.0,)), limits(), Delays(travel=0.25, spacing=0.0))
+    assert trace.first == [2.25]
+    # sent together, seen at 0, 0.4 and 1.2, as the front end takes its time for each: the steps of 0-1 and 1-2 are
+    # formed at 0 with the first alone, that of 2-3 at 1 with the second, that of 3-4 at 2 with the third
+    delays = Delays(travel=0.0, spacing=0.3, spacing_token=0.1)
+    trace = run(closed([1, 5, 1], [9, 9, 1], 3), limits(), delays)
+    assert trace.first == [1.0, 3.0, 4.0]
 
 
 def test_a_request_is_admitted_where_all_of_its_prompt_fits() -> None:
@@ -185,7 +189,5 @@ def test_no_more_run_than_a_step_has_tokens() -> None:
 def test_steps_that_only_decode_are_one_stage() -> None:
     trace = run(closed([10], [100], 1), limits())
     assert trace.record is not None
-    # first it was idle, for no time
-    assert trace.record.stages == [(0, None), (1, Work(0, 0, 1, 10, 50.0, 1, 1)), (99, Work(1, 10 + 98 / 2))]
-    assert trace.record.waits == [0.0]
-    assert (trace.record.sent, trace.record.first, trace.record.done) == ([-1], [2], [3])
+    assert trace.record.stages == [(1, Work(0, 0, 1, 10, 50.0, 1, 1)), (99, Work(1, 10 + 98 / 2))]
+    assert (trace.record.sent, trace.record.first, trace.record.done) == ([-1], [1], [2])

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from deployc.cost.simulate import ENDLESS, Delays, Limits, Load, Room, Trace, closed, scheduler, simulate
 from deployc.cost.simulate.cache import Cache
+from deployc.cost.simulate.clock import Clock
 from deployc.cost.simulate.scheduler import Scheduler
+from deployc.cost.step import StepTime
 from deployc.cost.step.work import Work
 
 FREE = settings(deadline=None, max_examples=60)
@@ -34,12 +36,17 @@ class Case:
     delays: Delays
 
     def run(self) -> Trace:
-        return simulate(self.load, self.limits, self.delays, seconds, record=True)
+        return simulate(self.load, self.limits, self.delays, time, record=True)
 
 
 def seconds(work: Work) -> float:
     """It grows with the batch, not with the context."""
     return (2 + work.decodes + work.tokens) / GRID
+
+
+def time(work: Work) -> StepTime:
+    """All of it is the GPU's."""
+    return StepTime(seconds(work), 0.0, 0.0)
 
 
 times = st.integers(0, 40).map(lambda units: units / GRID)
@@ -63,7 +70,7 @@ def cases(draw: st.DrawFn, *, alike: bool = False) -> Case:
         draw(st.integers(1, 8)), draw(st.integers(8, 100)), draw(st.sampled_from((space, ENDLESS))),
         draw(st.booleans()), draw(st.sampled_from((1, 16))), draw(st.sampled_from((1, 2))), draw(st.booleans()),
     )  # fmt: skip
-    return Case(load, limits, Delays(draw(times), draw(times), draw(times)))
+    return Case(load, limits, Delays(draw(times), draw(times), draw(times) / GRID))
 
 
 def works(trace: Trace) -> list[tuple[int, Work]]:
@@ -113,11 +120,11 @@ def test_the_cache_never_holds_more_than_there_is_and_nothing_in_the_end(case: C
     trace = Trace([0.0] * case.load.requests, [0.0] * case.load.requests, [0.0] * case.load.requests)
     cache = Cache(case.limits, case.load.shared_prefix)
 
-    def watched(work: Work) -> float:
+    def watched(work: Work) -> StepTime:
         assert cache.fits(0)
-        return seconds(work)
+        return time(work)
 
-    whole = Scheduler(case.load, case.limits, case.delays, watched, trace, cache)
+    whole = Scheduler(case.load, case.limits, case.delays, watched, trace, cache, Clock(case.limits.ahead))
     whole.run()
     for sequence in whole.running.values():  # their last token was the last of all
         cache.release(sequence, whole.step)
@@ -133,7 +140,7 @@ def test_the_same_load_gives_the_same_run(case: Case) -> None:
 @FREE
 @given(cases(alike=True))
 def test_equal_prompts_are_answered_in_the_order_in_which_they_came(case: Case) -> None:
-    trace = replace(case, delays=replace(case.delays, spacing=0.0)).run()
+    trace = replace(case, delays=replace(case.delays, spacing=0.0, spacing_token=0.0)).run()
     assume(not trace.preempted)
     assert trace.first == sorted(trace.first)
 
@@ -150,7 +157,8 @@ class Single(Scheduler):
 def test_a_run_of_steps_is_those_steps_one_by_one(case: Case) -> None:
     count = case.load.requests
     each = Trace([0.0] * count, [0.0] * count, [0.0] * count)
-    Single(case.load, case.limits, case.delays, seconds, each, Cache(case.limits, case.load.shared_prefix)).run()
+    cache, clock = Cache(case.limits, case.load.shared_prefix), Clock(case.limits.ahead)
+    Single(case.load, case.limits, case.delays, time, each, cache, clock).run()
     assert replace(case.run(), record=None) == each
 
 
@@ -159,13 +167,12 @@ def test_a_run_of_steps_is_those_steps_one_by_one(case: Case) -> None:
 def test_a_record_tells_the_times_again(case: Case) -> None:
     trace = case.run()
     assert trace.record is not None
-    waits = iter(trace.record.waits)
-    at = [0.0]
-    for count, work in trace.record.stages:
-        at.append(at[-1] + (next(waits) if work is None else count * seconds(work)))
+    at = [0.0, *trace.record.ends]
     assert [at[n] for n in trace.record.first] == trace.first
     assert [at[n] for n in trace.record.done] == trace.done
     assert all(before <= after for before, after in pairwise(at))
+    for (count, work), (before, after) in zip(trace.record.stages, pairwise(at), strict=True):
+        assert work is None or after - before == count * seconds(work)
 
 
 @FREE
@@ -181,5 +188,5 @@ def test_more_memory_and_more_places_never_take_longer_but_for_a_few_steps(case:
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(2, 6))
 def test_a_cache_too_small_for_one_lets_one_run_at_a_time(tokens: int, answer: int, count: int) -> None:
     limits = Limits(8, 8, Room(1.0, 0.0, 1.0))
-    trace = simulate(closed([tokens] * count, [answer] * count, count), limits, Delays(0, 0, 0), seconds, record=True)
+    trace = simulate(closed([tokens] * count, [answer] * count, count), limits, Delays(0, 0), time, record=True)
     assert all(work.decodes + work.prompts == 1 for _, work in works(trace))

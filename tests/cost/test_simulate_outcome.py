@@ -20,16 +20,16 @@ TRACE = Trace(
 
 
 def test_times_are_those_of_the_scheduler_and_the_front() -> None:
-    seen = outcome(LOAD, TRACE, front=0.5, front_token=0.001)
-    # 2 + 0.5 + 0.1 and 4 + 0.5 + 0.2: the median is the next one up
-    assert (seen.ttft_p50, seen.ttft_p95) == pytest.approx((4.7, 4.7))
-    assert (seen.e2e_p50, seen.e2e_p99) == pytest.approx((7.6, 7.6))
+    seen = outcome(LOAD, TRACE, front=0.5)
+    # 2 + 0.5 and 4 + 0.5: the median is the next one up
+    assert (seen.ttft_p50, seen.ttft_p95) == pytest.approx((4.5, 4.5))
+    assert (seen.e2e_p50, seen.e2e_p99) == pytest.approx((7.5, 7.5))
     # a request of one token has no time between tokens
     assert seen.tpot_p50 == seen.tpot_p99 == pytest.approx(5.0 / 10)
 
 
 def test_shares_are_of_the_whole_run() -> None:
-    seen = outcome(LOAD, TRACE, front=0.5, front_token=0.0)  # 7.5 s
+    seen = outcome(LOAD, TRACE, front=0.5)  # 7.5 s
     assert seen.requests_per_second == pytest.approx(2 / 7.5)
     assert seen.tokens_per_second == pytest.approx(12 / 7.5)
     assert (seen.busy, seen.short_of_memory, seen.short_of_slots) == pytest.approx((6 / 7.5, 0.7 / 7.5, 1.4 / 7.5))
@@ -38,11 +38,11 @@ def test_shares_are_of_the_whole_run() -> None:
 
 def test_answers_of_one_token_have_no_time_between_tokens() -> None:
     trace = replace(TRACE, done=[2.0, 5.0])
-    assert outcome(Load([100, 200], [1, 1], concurrency=2), trace, 0.0, 0.0).tpot_p95 == 0.0
+    assert outcome(Load([100, 200], [1, 1], concurrency=2), trace, 0.0).tpot_p95 == 0.0
 
 
 def test_above_capacity_no_wait_is_bounded_and_the_rate_is_the_most() -> None:
-    seen = outcome(LOAD, TRACE, front=0.5, front_token=0.0)
+    seen = outcome(LOAD, TRACE, front=0.5)
     over = unbounded(seen, most=0.1)
     assert {over.ttft_p50, over.ttft_p99, over.e2e_p50, over.e2e_p99} == {math.inf}
     assert over.tpot_p95 == seen.tpot_p95

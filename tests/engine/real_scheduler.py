@@ -65,11 +65,18 @@ class Users:
         self.unsent = count
         if load["concurrency"]:
             self.unsent = min(load["concurrency"], count)
-            self.due = [(index * delays["spacing"], index) for index in range(self.unsent)]
+            seen = delays["travel"]
+            for index in range(self.unsent):
+                self.due.append((seen, index))
+                seen += self.between(index)
         else:
             self.sent = list(load["arrivals"])
             self.due = [(at + delays["travel"], index) for index, at in enumerate(self.sent)]
         heapq.heapify(self.due)
+
+    def between(self, index: int) -> float:
+        """Seconds that a request takes of the front end."""
+        return self.delays["spacing"] + self.delays["spacing_token"] * self.load["inputs"][index]
 
     def empty(self) -> bool:
         return not self.due or self.due[0][0] > self.clock.now
@@ -79,7 +86,7 @@ class Users:
         if not self.due:
             raise SystemExit
         if self.empty():
-            self.clock.now = self.due[0][0] + self.delays["idle"]
+            self.clock.now = self.due[0][0]
         return self.get_nowait()
 
     def get_nowait(self) -> Any:
@@ -107,7 +114,7 @@ class Users:
         """Of a closed load, as one is answered; `ended` others were so in the same step."""
         if self.load["concurrency"] and self.unsent < len(self.sent):
             self.sent[self.unsent] = self.clock.now
-            seen = self.clock.now + self.delays["travel"] + self.delays["spacing"] * ended
+            seen = self.clock.now + self.delays["travel"] + self.between(self.unsent) * ended
             heapq.heappush(self.due, (seen, self.unsent))
             self.unsent += 1
 
@@ -126,7 +133,7 @@ class Result(Future[ModelRunnerOutput]):
 class Card:
     """Stands for the executor: one step after the other, each as long as its batch says."""
 
-    def __init__(self, seconds: list[float], scheduler: Scheduler, clock: Clock) -> None:
+    def __init__(self, seconds: list[list[float]], scheduler: Scheduler, clock: Clock) -> None:
         self.seconds, self.scheduler, self.clock = seconds, scheduler, clock
         self.free = 0.0  # when the last step ends
         self.prompts: dict[str, int] = {}  # tokens that a request computes before it decodes
@@ -139,8 +146,12 @@ class Card:
         self.prompts |= {name: self.scheduler.requests[name].num_tokens for name in begun}
         if names:
             self.steps.append([*self.work(batch.num_scheduled_tokens), len(begun)])
-            spent = sum(one * each for one, each in zip(self.steps[-1], self.seconds[1:], strict=True))
-            self.free = max(self.free, self.clock.now) + self.seconds[0] + spent
+            gpu, host, lead = (
+                sum(c * n for c, n in zip(part, (1, *self.steps[-1]), strict=True)) for part in self.seconds
+            )
+            begins = max(self.free, self.clock.now + lead)
+            self.clock.sleep(host)
+            self.free = max(begins + gpu, self.clock.now)
         requests = [self.scheduler.requests[name] for name in names]
         sampled = [[] if r.is_prefill_chunk else [-r.num_computed_tokens] for r in requests]
         output = ModelRunnerOutput(names, {name: i for i, name in enumerate(names)}, sampled)
@@ -183,7 +194,9 @@ def configured(limits: dict[str, Any]) -> tuple[VllmConfig, KVCacheConfig]:
     return config, KVCacheConfig(limits["blocks"], [], [KVCacheGroupSpec(["layer"], spec)])
 
 
-def run(load: dict[str, Any], limits: dict[str, Any], delays: dict[str, float], seconds: list[float]) -> dict[str, Any]:
+def run(
+    load: dict[str, Any], limits: dict[str, Any], delays: dict[str, float], seconds: list[list[float]]
+) -> dict[str, Any]:
     """One load through the engine core's own loop."""
     clock = engine_core.time = Clock()
     config, pool = configured(limits)

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from deployc.cost.simulate import Delays, Limits, Load, Room, Trace, closed, lengths, poisson, simulate
+from deployc.cost.step import StepTime
 from deployc.cost.step.work import Work
 
 pytestmark = pytest.mark.engine
@@ -28,13 +29,16 @@ CONFIG = {
     "max_position_embeddings": 8192, "hidden_act": "silu", "rms_norm_eps": 1e-5,
 }  # fmt: skip
 LONGEST = 8192
+HOST, LEAD = 0.2, 0.1
+"""Seconds of the host in a step, and of these before its first kernel, over those of the GPU."""
 AMPLE = 100_000
 """Blocks that never run short here."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One run; `blocks` are those that can be given out. A step's seconds are a sum of constants x (1, *Work)."""
+    """One run; `blocks` are those that can be given out. What the GPU does of a step takes a sum of constants x
+    (1, *Work) seconds, the host `HOST` of it."""
 
     name: str
     load: Load
@@ -45,7 +49,7 @@ class Case:
     prefix_caching: bool = True
     ahead: int = 2
     whole_prompts: bool = True
-    delays: Delays = field(default=Delays(0.002, 0.0003, 0.001))
+    delays: Delays = field(default=Delays(0.002, 0.0003, 1e-6))
     seconds: tuple[float, ...] = (0.01, 1e-4, 1e-6, 0.0, 3e-5, 1e-8, 3e-4, 2e-4)
 
     def asked(self) -> dict[str, Any]:
@@ -55,7 +59,8 @@ class Case:
             "ahead": self.ahead, "whole_prompts": self.whole_prompts,
         }  # fmt: skip
         return {
-            "load": asdict(self.load), "limits": limits, "delays": asdict(self.delays), "seconds": self.seconds,
+            "load": asdict(self.load), "limits": limits, "delays": asdict(self.delays),
+            "seconds": [[share * each for each in self.seconds] for share in (1, HOST, LEAD)],
         }  # fmt: skip
 
     def simulated(self) -> Trace:
@@ -64,10 +69,11 @@ class Case:
             self.max_num_seqs, self.max_num_batched_tokens, space, self.prefix_caching, self.block_size, self.ahead,
             self.whole_prompts,
         )  # fmt: skip
-        return simulate(self.load, limits, self.delays, self.spent, record=True)
+        return simulate(self.load, limits, self.delays, self.time, record=True)
 
-    def spent(self, work: Work) -> float:
-        return self.seconds[0] + sum(one * each for one, each in zip(self.seconds[1:], work, strict=True))
+    def time(self, work: Work) -> StepTime:
+        gpu = sum(one * each for one, each in zip(self.seconds, (1, *work), strict=True))
+        return StepTime(gpu, HOST * gpu, LEAD * gpu)
 
 
 def drawn(seed: int) -> Case:
@@ -91,7 +97,7 @@ def drawn(seed: int) -> Case:
         max_num_batched_tokens=budget,
         prefix_caching=chance.random() < 0.7,
         ahead=chance.choice((2, 2, 2, 1)),
-        delays=Delays(chance.choice((0.0, 0.0005, 0.003)), chance.choice((0.0, 0.0003)), chance.choice((0.0, 0.002))),
+        delays=Delays(chance.choice((0.0, 0.0005, 0.003)), chance.choice((0.0, 0.0003)), chance.choice((0.0, 1e-6))),
         seconds=(chance.choice((0.001, 0.01)), 1e-4, chance.choice((0.0, 1e-5)), 0.0, 3e-5, 1e-7, 1e-3, 1e-3),
     )  # fmt: skip
 
@@ -164,7 +170,7 @@ def test_where_whole_blocks_run_short_throughput_and_latency_are_close(
     for name in ("first", "done"):
         ours, theirs = (mean_after(times[name], times["sent"]) for times in (asdict(trace), seen))
         assert ours == pytest.approx(theirs, rel=0.02), name
-    assert trace.preempted == pytest.approx(seen["preempted"], rel=0.25, abs=3)
+    assert trace.preempted == pytest.approx(seen["preempted"], rel=0.25, abs=5)
 
 
 def mean_after(times: list[float], sent: list[float]) -> float:

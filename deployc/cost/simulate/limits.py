@@ -27,6 +27,10 @@ class Limits:
 class Delays:
     """Seconds outside the steps."""
 
-    travel: float  # from an answer to the scheduler's seeing the next request of that client
+    travel: float  # from a request's sending to its being seen by the scheduler
     spacing: float  # between requests sent at once
-    idle: float  # that an idle engine waits for more
+    spacing_token: float = 0.0  # the same for each token of a prompt
+
+    def between(self, tokens: int) -> float:
+        """Seconds that a request takes of the front end, during which others wait."""
+        return self.spacing + self.spacing_token * tokens

@@ -33,11 +33,10 @@ class Outcome:
     short_of_slots: float  # … for a place among max_num_seqs
 
 
-def outcome(load: Load, trace: Trace, front: float, front_token: float) -> Outcome:
-    """`front`: seconds of a request outside the scheduler, there and back, and `front_token` for each prompt token."""
-    before = [front + front_token * tokens for tokens in load.inputs]
-    first = sorted(f - s + extra for f, s, extra in zip(trace.first, trace.sent, before, strict=True))
-    whole = sorted(d - s + extra for d, s, extra in zip(trace.done, trace.sent, before, strict=True))
+def outcome(load: Load, trace: Trace, front: float) -> Outcome:
+    """`front`: seconds from the end of a step to its tokens' being seen by the client."""
+    first = sorted(f - s + front for f, s in zip(trace.first, trace.sent, strict=True))
+    whole = sorted(d - s + front for d, s in zip(trace.done, trace.sent, strict=True))
     apart = zip(trace.first, trace.done, load.outputs, strict=True)
     token = sorted((d - f) / (tokens - 1) for f, d, tokens in apart if tokens > 1) or [0.0]
     wall = max(trace.done) + front

@@ -21,10 +21,12 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from deployc.cost.simulate.cache import Cache
+from deployc.cost.simulate.clock import Clock
 from deployc.cost.simulate.limits import Delays, Limits
 from deployc.cost.simulate.load import Load
 from deployc.cost.simulate.sequence import Sequence
 from deployc.cost.simulate.trace import Record, Trace
+from deployc.cost.step.time import StepTime
 from deployc.cost.step.work import Work
 
 PAUSE = 0.001
@@ -34,17 +36,16 @@ _process_engine_step). 0.16.0 to 0.19.0 sleep for requests that wait, not for th
 
 @dataclass(slots=True)
 class Scheduler:
-    """The state of one engine. `seconds` is the time of a step by its work; it grows with the context."""
+    """The state of one engine. `time` is that of a step by its work."""
 
     load: Load
     limits: Limits
     delays: Delays
-    seconds: Callable[[Work], float]
+    time: Callable[[Work], StepTime]
     trace: Trace
     cache: Cache
+    clock: Clock
     step: int = 0  # number of the next step
-    now: float = 0.0  # end of the last step
-    formed: float = -math.inf  # when the next step is formed: with two in flight, the start of the last
     arriving: list[tuple[float, int]] = field(default_factory=list)  # heap of (seen at, request)
     unsent: int = 0  # the next request of a closed load
     waiting: deque[Sequence] = field(default_factory=deque)
@@ -55,6 +56,7 @@ class Scheduler:
     decodes: int = 0
     context: int = 0  # tokens of all decoding sequences
     begun: int = 0  # sequences that have begun to decode: as they are admitted
+    untold: list[tuple[int, str]] = field(default_factory=list)  # (request, "first" or "done") of the last step
     blocked_by: str = ""  # "memory" | "slots" | "": why the first waiting request was not admitted
 
     def run(self) -> Trace:
@@ -66,19 +68,25 @@ class Scheduler:
             preempted = self._make_room()
             work, ended = self._form(admitting=not preempted)
             if not work.rows:
+                self._tell(self.clock.now)
                 self._wait()
                 continue
+            if self.untold:
+                self._tell(self.clock.answered(self.time(work)))
             count = 1 if work.prompts or preempted else self._until_change()
             self._pass(count, work)
-            left -= self._answer(ended)
+            left -= self._end(ended)
+        self._tell(self.clock.now)
         return self.trace
 
     def _send_first(self) -> None:
         load = self.load
         if load.concurrency:
             self.unsent = min(load.concurrency, load.requests)
+            seen = self.delays.travel
             for index in range(self.unsent):
-                heappush(self.arriving, (index * self.delays.spacing, index))
+                heappush(self.arriving, (seen, index))
+                seen += self.delays.between(load.inputs[index])
         else:
             for index, at in enumerate(load.arrivals):
                 self.trace.sent[index] = at
@@ -88,7 +96,7 @@ class Scheduler:
         """What is known when the next step is formed: places that are free, requests that have come."""
         while self.leaving and self.leaving[0][0] <= self.step:
             self._free(self.leaving.popleft()[1])
-        while self.arriving and self.arriving[0][0] <= self.formed:
+        while self.arriving and self.arriving[0][0] <= self.clock.formed:
             request = heappop(self.arriving)[1]
             self.waiting.append(Sequence(request, self.load.inputs[request], self.load.outputs[request]))
 
@@ -171,15 +179,16 @@ class Scheduler:
 
     def _wait(self) -> None:
         """There is nothing to form: for the end of the step in flight, or for the next request."""
+        now = self.clock.now
         if self.leaving:
-            begins = self.now + PAUSE
+            begins = now + PAUSE
             while self.leaving:
                 self._free(self.leaving.popleft()[1])
         else:
-            begins = max(self.now, self.arriving[0][0] + self.delays.idle)
+            begins = max(now, self.arriving[0][0])
         if self.trace.record is not None:
-            self.trace.record.wait(begins - self.now)
-        self.now = self.formed = begins
+            self.trace.record.add(0, None, begins)
+        self.clock.wait(begins)
 
     def _until_change(self) -> int:
         """Steps of pure decoding until a sequence ends, a place is free for one that waits, one comes, or blocks run
@@ -197,40 +206,34 @@ class Scheduler:
 
     def _until_seen(self, most: int) -> int:
         """Steps until the next arrival is seen, or fewer: as many as it takes if all were as long as the last."""
-        ahead = self.arriving[0][0] - self.now
+        ahead = self.arriving[0][0] - self.clock.now
         if ahead <= 0:
             return 1
-        longest = self.seconds(Work(self.decodes, self.context + self.decodes * (most - 1)))
-        return max(1, math.ceil(ahead / longest) + self.limits.ahead - 1)
+        longest = self.time(Work(self.decodes, self.context + self.decodes * (most - 1))).alone
+        return max(1, math.ceil(ahead / longest))
 
     def _pass(self, count: int, work: Work) -> None:
         """`count` steps like the one formed: time passes, every decoding sequence grows by as many tokens."""
-        more, start, trace = self.decodes * (count - 1), self.now, self.trace
+        more, start, trace = self.decodes * (count - 1), self.clock.now, self.trace
         if more:
             self.cache.grow(more)
             work = work._replace(context=self.context + more / 2)
-        each = self.seconds(work)
-        self.now += each * count
+        self.clock.steps(count, self.time(work))
         self.step += count
         self.context += self.decodes * count
-        if self.limits.ahead == 1:
-            self.formed = self.now
-        elif count == 1:
-            self.formed = start
-        else:
-            self.formed = self.now - self.seconds(work._replace(context=self.context - self.decodes))
+        passed = self.clock.now - start
         trace.steps += count
-        trace.busy += each * count
-        trace.running += each * count * work.decodes
+        trace.busy += passed
+        trace.running += passed * work.decodes
         if self.blocked_by == "memory":
-            trace.short_of_memory += each * count
+            trace.short_of_memory += passed
         elif self.blocked_by == "slots":
-            trace.short_of_slots += each * count
+            trace.short_of_slots += passed
         if trace.record is not None:
-            trace.record.stages.append((count, work))
+            trace.record.add(count, work, self.clock.now)
 
-    def _answer(self, prompts: list[Sequence]) -> int:
-        """First tokens of `prompts`, which ended in the last step, and last tokens. Returns how many are answered."""
+    def _end(self, prompts: list[Sequence]) -> int:
+        """Last tokens came in the last step, and first ones of `prompts`. Returns how many requests ended."""
         last, done = self.step - 1, 0
         while self.ending and self.ending[0][0] <= last:
             _, number, sequence = heappop(self.ending)
@@ -238,15 +241,15 @@ class Scheduler:
                 continue  # it was preempted, and will end later
             self.decodes -= 1
             self.context -= sequence.prompt + sequence.grown(self.step)
-            self._leave(sequence.request, done)
+            self._leave(sequence.request)
             done += 1
         for sequence in prompts:
             request = sequence.request
             if sequence.left == self.load.outputs[request]:
-                self._mark(request, self.trace.first, "first")
+                self.untold.append((request, "first"))
             sequence.began, sequence.last = last, last + sequence.left - 1
             if sequence.left <= 1:
-                self._leave(request, done)
+                self._leave(request)
                 done += 1
                 continue
             self.begun = sequence.number = self.begun + 1
@@ -255,27 +258,35 @@ class Scheduler:
             self.context += sequence.prompt
         return done
 
-    def _leave(self, request: int, before: int) -> None:
-        """A request is answered; `before` others were in the same step. Its client sends the next one."""
-        self._mark(request, self.trace.done, "done")
+    def _leave(self, request: int) -> None:
+        """It has its last token."""
+        self.untold.append((request, "done"))
         self.leaving.append((self.step - 1 + self.limits.ahead, request))
-        if self.load.concurrency and self.unsent < self.load.requests:
-            self._mark(self.unsent, self.trace.sent, "sent")
-            seen = self.now + self.delays.travel + self.delays.spacing * before
-            heappush(self.arriving, (seen, self.unsent))
-            self.unsent += 1
 
-    def _mark(self, request: int, times: list[float], name: str) -> None:
-        times[request] = self.now
+    def _tell(self, at: float) -> None:
+        """What the last step gave is seen; the client of each request that is done sends the next one."""
+        done, seen = 0, at + self.delays.travel
+        for request, name in self.untold:
+            self._mark(request, name, at)
+            if name == "done" and self.load.concurrency and self.unsent < self.load.requests:
+                self._mark(self.unsent, "sent", at)
+                heappush(self.arriving, (seen + self.delays.between(self.load.inputs[self.unsent]) * done, self.unsent))
+                self.unsent += 1
+            done += name == "done"
+        self.untold.clear()
+
+    def _mark(self, request: int, name: str, at: float) -> None:
+        getattr(self.trace, name)[request] = at
         if self.trace.record is not None:
             getattr(self.trace.record, name)[request] = len(self.trace.record.stages)
 
 
 def simulate(
-    load: Load, limits: Limits, delays: Delays, seconds: Callable[[Work], float], *, record: bool = False
+    load: Load, limits: Limits, delays: Delays, time: Callable[[Work], StepTime], *, record: bool = False
 ) -> Trace:
     """One engine under a load, from an empty start until every request is answered."""
     count = load.requests
     kept = Record(sent=[-1] * count, first=[0] * count, done=[0] * count) if record else None
     trace = Trace([0.0] * count, [0.0] * count, [0.0] * count, record=kept)
-    return Scheduler(load, limits, delays, seconds, trace, Cache(limits, load.shared_prefix)).run()
+    cache, clock = Cache(limits, load.shared_prefix), Clock(limits.ahead)
+    return Scheduler(load, limits, delays, time, trace, cache, clock).run()

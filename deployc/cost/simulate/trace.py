@@ -27,16 +27,16 @@ class Trace:
 class Record:
     """The run as stages, for a fit to time again: request i was sent after `sent[i]` stages, and so on.
 
-    A stage is (count of steps, their mean work), or (0, None) with its seconds in `waits`.
+    A stage is (count of steps, their mean work), or (0, None) where the engine waits; `ends` in seconds.
     """
 
     stages: list[tuple[int, Work | None]] = field(default_factory=list)
-    waits: list[float] = field(default_factory=list)
+    ends: list[float] = field(default_factory=list)
     sent: list[int] = field(default_factory=list)  # -1: not after a stage, but at a time of its own
     first: list[int] = field(default_factory=list)
     done: list[int] = field(default_factory=list)
 
-    def wait(self, seconds: float) -> None:
-        """The engine had nothing to do."""
-        self.stages.append((0, None))
-        self.waits.append(seconds)
+    def add(self, count: int, work: Work | None, end: float) -> None:
+        """One more stage."""
+        self.stages.append((count, work))
+        self.ends.append(end)

@@ -6,7 +6,8 @@ In: `Facts`, `Choices` and the constants of a speed profile. Out: `Step`, second
 from deployc.cost.step.columns import Columns, columns
 from deployc.cost.step.kernel import kernel
 from deployc.cost.step.shape import Peaks, Shape, shape
-from deployc.cost.step.step import Step, step_seconds
+from deployc.cost.step.step import Step, step_time
+from deployc.cost.step.time import StepTime
 from deployc.cost.step.work import Work
 
-__all__ = ["Columns", "Peaks", "Shape", "Step", "Work", "columns", "kernel", "shape", "step_seconds"]
+__all__ = ["Columns", "Peaks", "Shape", "Step", "StepTime", "Work", "columns", "kernel", "shape", "step_time"]

@@ -5,10 +5,14 @@ Arithmetic alone: each field of `Columns` may be one step's or an array of steps
 
 from __future__ import annotations
 
+import math
+
 from deployc.cost.step.columns import Columns
 from deployc.cost.step.shape import Shape
 from deployc.types.speed import Constants
 
+TILE, PROCESSORS = 128, 132
+"""Outputs of a tile, and tiles at once: the multiprocessors of an H100 or H200, and about those of an RTX 4090."""
 ROOF = 4.0
 """Exponent of the smooth maximum of operations and bytes in a product: near the ridge it takes somewhat longer."""
 
@@ -37,9 +41,17 @@ def products_seconds(shape: Shape, rows: float, constants: Constants) -> float:
         peak, kernel = shape.kernel_peak if product.quantized else shape.peak, constants.kernels[name]
         edges = (1 + constants.columns_lost / product.outputs) * (1 + constants.columns_lost / product.inputs)
         operations = 2 * (rows + constants.rows_lost) * product.weights * edges
-        reading = product.bytes / (shape.bandwidth * kernel.stream)
+        reading = (
+            product.bytes / (shape.bandwidth * kernel.stream) * (1 + constants.wave_lost * _unused(product.outputs))
+        )
         seconds = seconds + smooth_max(operations / (peak * kernel.compute), reading, ROOF)
     return seconds
+
+
+def _unused(outputs: int) -> float:
+    """Part of all waves that the last one leaves empty; fewer tiles than one wave are split along the inputs instead."""
+    waves = outputs / (TILE * PROCESSORS)
+    return math.ceil(waves) / waves - 1 if waves > 1 else 0.0
 
 
 def attention_seconds(shape: Shape, step: Columns, constants: Constants) -> float:

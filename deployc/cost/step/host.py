@@ -7,8 +7,15 @@ from deployc.cost.step.shape import Shape
 from deployc.types.speed import Constants
 
 
-def host_seconds(shape: Shape, step: Columns, constants: Constants) -> float:
-    """The engine core's own thread; one step's work runs while the GPU is at the step before."""
+def batch_seconds(shape: Shape, step: Columns, constants: Constants) -> float:
+    """Before the first kernel is launched: the last outcome is taken in, a batch is formed and made ready."""
+    fixed = constants.host_step_v1 if shape.runner == "V1" else constants.host_step
+    of_batch = constants.host_sequence * step.decodes + constants.host_prompt * step.begun
+    return fixed + of_batch + constants.host_token * step.tokens
+
+
+def launch_seconds(shape: Shape, step: Columns, constants: Constants) -> float:
+    """Launching the kernels, or the graphs that hold them; the GPU works meanwhile."""
     layer = step.full * constants.host_full + step.pieces * constants.host_piecewise
     launched = constants.host_eager if shape.eager else constants.host_launched
     layer = layer + step.launched * launched
@@ -17,5 +24,4 @@ def host_seconds(shape: Shape, step: Columns, constants: Constants) -> float:
     seconds = shape.layers * (layer + step.launched * beside)
     if shape.experts is not None:
         seconds = seconds + step.launched * shape.experts.layers * constants.host_experts
-    batch = constants.host_step + constants.host_sequence * step.decodes
-    return seconds + batch + constants.host_prompt * step.begun + constants.host_token * step.tokens
+    return seconds

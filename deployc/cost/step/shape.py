@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from deployc.cost.cuda_graphs import LARGEST, largest_graph
 from deployc.cost.kv_cache import layout
 from deployc.cost.parallel import padded_vocabulary
+from deployc.cost.runner import model_runner
 from deployc.cost.step.kernel import kernel
 from deployc.cost.weights import Product, products, streamed_bytes
 from deployc.types.architecture import Architecture
@@ -44,6 +45,7 @@ class Shape:
     tensor_parallel_size: int
     adapter_rank: int  # 0 = no unmerged adapter
     eager: bool
+    runner: str  # "V1" | "V2": the engine's model runner
     largest_full_graph: int  # sequences that one graph holds whole
     largest_graph: int  # tokens that graphs hold in pieces
     element: int  # bytes of an activation
@@ -88,6 +90,7 @@ def shape(facts: Facts, choices: Choices, peaks: Peaks) -> Shape:
         hidden_size=model.hidden_size,
         tensor_parallel_size=tp,
         adapter_rank=choices.max_lora_rank.value if choices.max_lora_rank else 0,
+        runner=model_runner(facts, choices),
         eager=choices.enforce_eager.value or facts.smallest.name == "cpu",
         largest_full_graph=min(choices.max_num_seqs.value, LARGEST),
         largest_graph=largest_graph(choices),

@@ -8,7 +8,7 @@ from statistics import fmean, median
 from typing import Any
 
 from deployc.diagnostics import Report
-from deployc.measure.calibrate.score import Score, Scored
+from deployc.measure.calibrate.score import NotScored, Score, Scored
 from deployc.measure.calibrate.speed.score import Against, SpeedScore
 from deployc.plan.document import diagnostics
 
@@ -29,9 +29,9 @@ def document(score: Score, speed: SpeedScore, report: Report) -> dict[str, Any]:
     every = Score(speed.scored, speed.not_scored)
     return {
         "format_version": FORMAT_VERSION,
-        **_part(score, _groups(score.scored)),
+        **_part(score, group_errors(score.scored)),
         "speed": {
-            **_part(every, {**_groups(speed.scored), **_groups(speed.scored, ALL)}),
+            **_part(every, {**group_errors(speed.scored), **group_errors(speed.scored, ALL)}),
             "against": _against(speed.against) if speed.against else None,
         },
         "diagnostics": diagnostics(report),
@@ -42,14 +42,19 @@ def _part(of: Score, groups: dict[str, Any]) -> dict[str, Any]:
     return {
         "groups": groups,
         "rows": [_row(one) for one in worst_first(of.scored)],
-        "not_scored": [
-            {"id": one.id, "reason": one.reason, "quantities": list(one.quantities), "at": f"{one.file}:{one.line}"}
-            for one in of.not_scored
-        ],
+        "not_scored": not_scored(of.not_scored),
     }
 
 
-def _groups(scored: Iterable[Scored], name: str | None = None) -> dict[str, Any]:
+def not_scored(left: Iterable[NotScored]) -> list[dict[str, Any]]:
+    """Rows without a prediction, each with its reason."""
+    return [
+        {"id": one.id, "reason": one.reason, "quantities": list(one.quantities), "at": f"{one.file}:{one.line}"}
+        for one in left
+    ]
+
+
+def group_errors(scored: Iterable[Scored], name: str | None = None) -> dict[str, Any]:
     """Errors by group and quantity; by quantity alone under one `name`."""
     groups: dict[str, dict[str, list[Scored]]] = defaultdict(lambda: defaultdict(list))
     for one in scored:
@@ -67,7 +72,7 @@ def _against(other: Against) -> dict[str, Any]:
         "file": other.file,
         "estimator": other.name,
         "runs": other.runs,
-        **{side: {**_groups(of), **_groups(of, ALL)} for side, of in both.items()},
+        **{side: {**group_errors(of), **group_errors(of, ALL)} for side, of in both.items()},
     }
 
 

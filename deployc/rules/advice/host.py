@@ -12,9 +12,7 @@ from deployc.cost.other_cards import starts
 from deployc.cost.prediction import setting, speed
 from deployc.cost.request import mean_request
 from deployc.cost.speed_basis import speed_basis
-from deployc.cost.step import Work, columns
-from deployc.cost.step.gpu import gpu_seconds
-from deployc.cost.step.host import host_seconds
+from deployc.cost.step import Work
 from deployc.diagnostics import Diagnostic, warning
 from deployc.rules.advice.effect import effects
 from deployc.rules.case import Case
@@ -51,12 +49,8 @@ def _step(case: Case) -> tuple[float, float, int]:
     running = max(1, round(in_flight(case.deploy, case.choices, case.prediction).value))
     basis, longest = speed_basis(case.facts, case.choices), round(request.long_input + request.long_output)
     one = engine(case.facts, case.choices, basis, case.prediction.memory.kv_cache.value, longest)
-    step = columns(one.step.shape, Work(running, running * request.context))
-    return (
-        host_seconds(one.step.shape, step, one.constants),
-        gpu_seconds(one.step.shape, step, one.constants),
-        running,
-    )
+    time = one.step.time(Work(running, running * request.context))
+    return time.host, time.gpu, running
 
 
 def _without_host(facts: Facts) -> Facts:

@@ -31,6 +31,8 @@ FEW = 3.0
 """TTFT of one stream has two or three samples a row: so much noisier."""
 WORST = 1e3
 """Of a trial whose times are no numbers."""
+BESIDE = 2.5
+"""A run beside other engines, though idle ones, shares the host with them: its figures are so much noisier."""
 ROBUST = 2.0
 """Deviations beyond which a residual counts less than its square."""
 
@@ -49,23 +51,31 @@ def fit(
     x = np.log([known[name] for name in names])
     measured, weights = _measured(samples), _weights(samples)
     engines = [engine_of(sample, basis_with(sample, constants_of(known))) for sample in samples]
+    alone = [sample.alone for sample in samples]
     ties = [(names.index(tie.one), names.index(tie.other), tie.spread) for tie in priors.ties]
     for turn in range(rounds):
-        constants = constants_of(known | _named(names, x))
-        runs = [replay(sample, one, constants) for sample, one in zip(samples, engines, strict=True)]
+        constants = _both(known | _named(names, x))
+        runs = [replay(s, one, constants[s.alone]) for s, one in zip(samples, engines, strict=True)]
 
         def residuals(x: Array, runs: Sequence[Replay] = runs) -> Array:
-            trial = constants_of(known | _named(names, x))
+            trial = _both(known | _named(names, x))
             with np.errstate(all="ignore"):  # far from a solution a trial may overflow: it is only a bad one
-                rows = np.log(np.array([run.quantities(trial) for run in runs]))
+                rows = np.log(np.array([run.quantities(trial[a]) for run, a in zip(runs, alone, strict=True)]))
             apart = (x - centre) / scale
             tied = [(x[one] - x[other]) / spread for one, other, spread in ties]
             off = np.where(np.isnan(measured), 0.0, np.nan_to_num((rows - measured) * weights, nan=WORST))
-            return np.concatenate([off.ravel(), apart, tied])
+            every: Array = np.concatenate([off.ravel(), apart, np.array(tied)])
+            return every
 
         steps = 7 if turn < rounds - 1 else 10
-        x = least_squares(residuals, x, loss="soft_l1", f_scale=ROBUST, max_nfev=steps, x_scale=scale).x
+        found = least_squares(residuals, x, loss="soft_l1", f_scale=ROBUST, max_nfev=steps, x_scale=scale)
+        x = np.asarray(found.x)
     return known | _named(names, x)
+
+
+def _both(named: Mapping[str, float]) -> Mapping[bool, Constants]:
+    """Of runs that were alone on their host, and of others."""
+    return {alone: constants_of(named, alone=alone) for alone in (True, False)}
 
 
 def _named(names: Sequence[str], logarithms: Any) -> dict[str, float]:
@@ -83,7 +93,8 @@ def _measured(samples: Sequence[Sample]) -> Array:
     """Logarithms, one row a sample; NaN where a row does not have a quantity."""
     import numpy as np
 
-    return np.log(np.array([[sample.measured.get(name, np.nan) for name in FITTED] for sample in samples]))
+    rows: Array = np.array([[sample.measured.get(name, np.nan) for name in FITTED] for sample in samples])
+    return np.asarray(np.log(rows))
 
 
 def _weights(samples: Sequence[Sample]) -> Array:
@@ -92,5 +103,6 @@ def _weights(samples: Sequence[Sample]) -> Array:
     rows = []
     for sample in samples:
         few = FEW if sample.one_stream else 1.0
-        rows.append([1 / NOISE[name] / (few if name.startswith("ttft") else 1.0) for name in FITTED])
+        beside = 1.0 if sample.alone else BESIDE
+        rows.append([1 / (NOISE[name] * beside * (few if name.startswith("ttft") else 1.0)) for name in FITTED])
     return np.array(rows)

@@ -46,7 +46,7 @@ def residuals(samples: Iterable[Sample], fitted: Mapping[str, float], fold: str 
     """Predictions under one fit beside what was measured."""
     found = []
     for sample in samples:
-        served = serve(sample, basis_with(sample, constants_of(fitted)))
+        served = serve(sample, basis_with(sample, constants_of(fitted, alone=sample.alone)))
         off = {n: math.log(getattr(served, n) / sample.measured[n]) for n in QUANTITIES if sample.measured.get(n)}
         found.append(Residual(sample, fold, off))
     return found

@@ -1,16 +1,18 @@
 """A sample's run as arrays of steps: timed again under other constants without simulating it again.
 
-Which requests share a step changes little with the constants, so a fit simulates a few times and times often.
+Which requests share a step changes little with the constants, and neither does what a stage takes beside its steps'
+own time, where steps of other kinds meet: a fit simulates a few times and times often.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from deployc.cost.engine import Engine, engine
 from deployc.cost.speed_basis import SpeedBasis
-from deployc.cost.step import Columns, Shape, Step, columns, step_seconds
+from deployc.cost.step import Columns, Shape, Step, StepTime, columns, step_time
 from deployc.measure.calibrate.speed.sample import Sample
 from deployc.types.speed import Constants
 
@@ -25,17 +27,31 @@ FITTED = ("tokens_per_second", "tpot_p50", "ttft_p50", "ttft_p95", "e2e_p50")
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """When something of each request was seen: so long after the end of a stage. Stage -1: at that time itself."""
+
+    stages: NDArray[np.intp]
+    later: Array
+
+    def at(self, ends: Array) -> Array:
+        """Seconds from the start; `ends` of stages, the first of them the start."""
+        import numpy as np
+
+        return np.where(self.stages >= 0, ends[self.stages], 0.0) + self.later
+
+
+@dataclass(frozen=True, slots=True)
 class Replay:
     """One run. Stages are runs of equal steps and waits; requests point at the stages around them."""
 
     shape: Shape
     steps: Columns  # arrays, one entry a stage
-    counts: Array  # steps of a stage; 0 for a wait
-    waits: Array  # seconds of a stage that is a wait, else 0
-    sent: NDArray[np.intp]  # stages before a request was sent; -1 = it came at a time of its own
-    first: NDArray[np.intp]
-    done: NDArray[np.intp]
-    arrivals: Array
+    counts: NDArray[np.intp]  # steps of a stage; 0 for a wait
+    cold: NDArray[np.bool_]  # the host begins such a stage with nothing in flight
+    beside: Array  # seconds of a stage that are not its steps' own; all of them where it is a wait
+    sent: Seen
+    first: Seen
+    done: Seen
     inputs: Array
     outputs: Array
 
@@ -43,46 +59,70 @@ class Replay:
         """What `FITTED` names, s and 1/s."""
         import numpy as np
 
-        each = np.asarray(step_seconds(self.shape, self.steps, constants)) * self.counts + self.waits
-        at = np.concatenate([[0.0], np.cumsum(each)])
-        sent = np.where(self.sent >= 0, at[self.sent], self.arrivals)
-        first, done = at[self.first], at[self.done]
-        front = constants.front + constants.front_token * self.inputs
+        ends = self._ends(constants)
+        sent, first, done = (seen.at(ends) for seen in (self.sent, self.first, self.done))
+        front = constants.front
         ttft, tpot = first - sent + front, (done - first) / np.maximum(self.outputs - 1, 1)
         tokens = self.outputs.sum() / (done.max() + constants.front)
         return np.array([tokens, _at(tpot, 0.5), _at(ttft, 0.5), _at(ttft, 0.95), _at(done - sent + front, 0.5)])
 
+    def _ends(self, constants: Constants) -> Array:
+        """When each stage ends; the first entry is the start."""
+        import numpy as np
+
+        own = _own(step_time(self.shape, self.steps, constants), self.counts, self.cold)
+        return np.concatenate([[0.0], np.cumsum(own + self.beside)])
+
+
+def _own(time: StepTime, counts: NDArray[np.intp], cold: NDArray[np.bool_]) -> Array:
+    """Seconds of stages by their steps alone: the larger of GPU and host, after a wait with what goes before both."""
+    import numpy as np
+
+    made: Array = np.maximum(time.gpu, time.host) * counts
+    return made + np.where(cold, np.minimum(time.lead, np.maximum(0.0, time.gpu + time.lead - time.host)), 0.0)
+
 
 def engine_of(sample: Sample, basis: SpeedBasis) -> Engine:
     """The sample's engine under these constants."""
-    return engine(sample.facts, sample.choices, basis, sample.available.value, sample.longest)
+    return engine(sample.facts, sample.choices, basis, sample.available.value, sample.longest, served=sample.served)
 
 
 def replay(sample: Sample, one: Engine, constants: Constants) -> Replay:
     """Simulates once, and keeps the steps."""
     import numpy as np
 
-    again = Engine(Step(one.step.shape, constants), one.limits, constants)
-    record = again.trace(sample.load, record=True).record
+    again = Engine(Step(one.step.shape, constants), one.limits, constants, one.served)
+    trace = again.trace(sample.load, record=True)
+    record = trace.record
     if record is None:
         raise ValueError("a recorded run has a record")
-    waits = iter(record.waits)
     works = [work for _, work in record.stages]
     idle = next(work for work in works if work is not None)
     shape = one.step.shape
     rows = [columns(shape, work or idle) for work in works]
+    steps = Columns(*cast(Any, map(np.array, zip(*rows, strict=True))))
+    counts = np.array([count for count, _ in record.stages])
+    cold = (counts == 1) & np.concatenate([[False], counts[:-1] == 0])
     return Replay(
         shape=shape,
-        steps=cast(Columns, Columns(*cast(Any, map(np.array, zip(*rows, strict=True))))),
-        counts=np.array([count for count, _ in record.stages], dtype=float),
-        waits=np.array([0.0 if work else next(waits) for work in works]),
-        sent=np.array(record.sent),
-        first=np.array(record.first),
-        done=np.array(record.done),
-        arrivals=np.array(sample.load.arrivals or [0.0] * sample.load.requests),
+        steps=steps,
+        counts=counts,
+        cold=cold,
+        beside=np.diff(record.ends, prepend=0.0) - _own(step_time(shape, steps, constants), counts, cold),
+        sent=_seen(record.sent, trace.sent, record.ends),
+        first=_seen(record.first, trace.first, record.ends),
+        done=_seen(record.done, trace.done, record.ends),
         inputs=np.array(sample.load.inputs, dtype=float),
         outputs=np.array(sample.load.outputs, dtype=float),
     )
+
+
+def _seen(stages: Sequence[int], times: Sequence[float], ends: Sequence[float]) -> Seen:
+    import numpy as np
+
+    index = np.array(stages)
+    before = Seen(index, np.zeros(len(index))).at(np.concatenate([[0.0], ends]))
+    return Seen(index, np.array(times) - before)
 
 
 def _at(values: Array, share: float) -> float:

@@ -29,6 +29,8 @@ class SpeedRow:
     cached_share: float | None  # of the prompts' tokens that were in it
     kv_bytes: float | None = None  # of KV cache on a card, where the row or its start says it
     blocks: int | None = None  # of KV cache, where the row says how many the engine had
+    served: bool = False  # through the HTTP server, not in the process of the client
+    alone: bool = True  # no other engine was on the machine, not even an idle one
 
 
 def speed_row(values: Mapping[str, Any], file: str, line: int) -> SpeedRow:
@@ -45,7 +47,9 @@ def speed_row(values: Mapping[str, Any], file: str, line: int) -> SpeedRow:
     config = cells.text("config") or start.id.partition("/")[0]
     of_engine = Cells(ran, cells.notes)
     kv_bytes, blocks = of_engine.number("kv_cache_memory_bytes"), of_engine.whole("num_gpu_blocks")
-    return SpeedRow(start, config, cells.object("load"), measured, clean, share, kv_bytes, blocks)
+    served = cells.flag("server") is True
+    alone = not cells.number("coresident_idle_engines")
+    return SpeedRow(start, config, cells.object("load"), measured, clean, share, kv_bytes, blocks, served, alone)
 
 
 def with_memory(runs: Iterable[SpeedRow], starts: Iterable[Row]) -> list[SpeedRow]:

@@ -43,6 +43,8 @@ class Sample:
     load: Load
     measured: Mapping[str, float]  # s, 1/s
     kinds: frozenset[str]  # what a fit must have seen to know it
+    served: bool  # through the HTTP server
+    alone: bool  # no other engine was on the machine
     notes: tuple[str, ...] = ()
 
     @property
@@ -82,7 +84,10 @@ def sample(row: SpeedRow) -> Sample:
     """Raises Unknown: it cannot be predicted, and why."""
     if not row.measured:
         raise Unknown("nothing that is predicted was measured")
-    if row.clean is False or (row.cached_share or 0) > CLEAN:
+    shared = row.load.get("shared_prefix")
+    if row.clean is False and not row.cached_share and row.start.said:
+        raise Unknown(f"clean: {row.start.said}")
+    if row.clean is False or (not shared and (row.cached_share or 0) > CLEAN):
         share = "some" if row.cached_share is None else f"{row.cached_share:.1%}"
         raise Unknown(f"clean: {share} of the prompt tokens were in the prefix cache, from earlier runs")
     begun = start(row.start)
@@ -110,6 +115,8 @@ def sample(row: SpeedRow) -> Sample:
         load=asked,
         measured=row.measured,
         kinds=frozenset(kinds(begun.facts, begun.choices)),
+        served=row.served,
+        alone=row.alone,
         notes=tuple(notes),
     )
 
@@ -136,4 +143,4 @@ def _check(asked: Load, choices: Choices) -> None:
 def serve(of: Sample, basis: SpeedBasis, available: float | None = None) -> Outcome:
     """What the model says of a run under these constants; `available` in place of the predicted bytes of KV cache."""
     room = of.available.value if available is None else available
-    return engine(of.facts, of.choices, basis, room, of.longest).serve(of.load)
+    return engine(of.facts, of.choices, basis, room, of.longest, served=of.served).serve(of.load)

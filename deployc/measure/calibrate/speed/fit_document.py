@@ -1,0 +1,47 @@
+"""A fit as one JSON object: constants beside what was known before, and errors in and out of the sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from deployc.diagnostics import Report
+from deployc.measure.calibrate.document import group_errors, not_scored
+from deployc.measure.calibrate.score import Scored
+from deployc.measure.calibrate.speed.fitting import Fitting
+from deployc.plan.document import diagnostics
+
+FORMAT_VERSION = "1.0"
+
+
+def fit_document(of: Fitting | None, report: Report) -> dict[str, Any]:
+    """What `deployc calibrate fit --json` prints.
+
+    `scores` {in_sample, left_out_configuration, left_out_kind: {group: {quantity: errors}}}, errors as in
+    `calibrate score`; `profile` is an entry of profiles/calibration/speed.json.
+    """
+    if of is None:
+        return {"format_version": FORMAT_VERSION, "diagnostics": diagnostics(report)}
+    return {
+        "format_version": FORMAT_VERSION,
+        "gpu": of.card,
+        "engine_version": of.version,
+        "runs": of.runs,
+        "constants": {
+            name: {"value": value, "prior": of.priors.of[name].value, "spread": of.priors.of[name].spread,
+                   "source": of.priors.of[name].source}
+            for name, value in of.fitted.items()
+        },
+        "scores": {
+            "in_sample": _scores(of.in_sample),
+            "left_out_configuration": _scores(of.by_configuration),
+            "left_out_kind": _scores(of.by_kind),
+        },
+        "profile": of.entry,
+        "not_fitted": not_scored(of.left),
+        "diagnostics": diagnostics(report),
+    }  # fmt: skip
+
+
+def _scores(scored: Sequence[Scored]) -> dict[str, Any]:
+    return {**group_errors(scored), **group_errors(scored, "all")}
