@@ -15,7 +15,7 @@ class Kernel:
     compute: float  # share of the dense peak that a large product reaches
     stream: float  # share of the bandwidth at which weights are read
     layer: float  # seconds a layer on the GPU beside the products: activations are quantized, scales applied
-    host_layer: float  # seconds a layer on the host, where no graph covers the step
+    host_layer: float  # seconds a layer on the host where its kernels are launched one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,7 @@ class Constants:
     host_token: float  # seconds a token of a prompt
     host_full: float  # seconds a layer where one graph holds the whole step
     host_piecewise: float  # seconds a layer where graphs hold all but attention
-    host_launched: float  # seconds a layer where every kernel is launched by itself, compiled
-    host_eager: float  # seconds a layer in eager mode
+    host_eager: float  # seconds a layer in eager mode, whatever the kernel
     host_experts: float  # seconds a layer with routed experts, where no graph covers it
     host_adapter: float  # seconds a layer with an unmerged adapter, likewise
     travel: float  # seconds from a request's sending to its being seen by the scheduler

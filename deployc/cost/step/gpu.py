@@ -49,7 +49,7 @@ def products_seconds(shape: Shape, rows: float, constants: Constants) -> float:
 
 
 def _unused(outputs: int) -> float:
-    """Part of all waves that the last one leaves empty; fewer tiles than one wave are split along the inputs instead."""
+    """Part of all waves that the last one leaves empty; tiles of less than one wave are split along the inputs."""
     waves = outputs / (TILE * PROCESSORS)
     return math.ceil(waves) / waves - 1 if waves > 1 else 0.0
 

@@ -16,12 +16,10 @@ def batch_seconds(shape: Shape, step: Columns, constants: Constants) -> float:
 
 def launch_seconds(shape: Shape, step: Columns, constants: Constants) -> float:
     """Launching the kernels, or the graphs that hold them; the GPU works meanwhile."""
+    launched = constants.host_eager if shape.eager else constants.kernels[shape.kernel].host_layer
+    launched = launched + (constants.host_adapter if shape.adapter_rank else 0.0)
     layer = step.full * constants.host_full + step.pieces * constants.host_piecewise
-    launched = constants.host_eager if shape.eager else constants.host_launched
-    layer = layer + step.launched * launched
-    beside = constants.kernels[shape.kernel].host_layer
-    beside = beside + (constants.host_adapter if shape.adapter_rank else 0.0)
-    seconds = shape.layers * (layer + step.launched * beside)
+    seconds = shape.layers * (layer + step.launched * launched)
     if shape.experts is not None:
         seconds = seconds + step.launched * shape.experts.layers * constants.host_experts
     return seconds
