@@ -34,7 +34,7 @@ def predict(deploy: Deploy, facts: Facts, choices: Choices) -> Prediction:
     ends += [at.run(at.engine(end), end)[0][0] for end in at.felt(served)]
     over, opened = math.isinf(served.ttft_p95), deploy.workload.request_rate is not None
     ends += at.relieved(one, left.value) if over else []
-    errors = {name: basis.errors.of(basis.basis, name) for name in latencies(deploy.sla)}
+    errors = {name: basis.error(name) for name in latencies(deploy.sla)}
     most = capacity(one, deploy, at.request, at.room(left.value), replicas, served, errors)
     rates = [rate * replicas for rate in (most.requests_per_second, most.low, most.high)]
     return Prediction(
@@ -44,7 +44,7 @@ def predict(deploy: Deploy, facts: Facts, choices: Choices) -> Prediction:
         max_concurrency=at.cache.concurrency,
         kv_bytes_per_token=at.cache.bytes_per_token,
         speed=_speed(at, ends),
-        single_stream=single_stream(facts, choices, one, at.request, basis, basis.errors.of(basis.basis, "tpot_p50")),
+        single_stream=single_stream(facts, choices, one, at.request, basis, basis.error("tpot_p50")),
         capacity=_around(rates[0], rates, basis, "requests_per_second"),
         capacity_in_flight=_at_once(most, replicas, basis),
         utilization=_share(served.busy, basis) if opened and not over else None,
@@ -136,7 +136,7 @@ class Setting:
     @property
     def error(self) -> float:
         """Factor each way of the requests/s."""
-        return self.basis.errors.of(self.basis.basis, "requests_per_second")
+        return self.basis.error("requests_per_second")
 
 
 def setting(deploy: Deploy, facts: Facts, choices: Choices) -> Setting:
@@ -174,7 +174,7 @@ def _speed(at: Setting, ends: list[Outcome]) -> Speed:
 
 def _around(value: float, ends: list[float], basis: SpeedBasis, quantity: str) -> Figure:
     """The band: the model's error each way, around all ends that the memory's own band leads to."""
-    error, unit = basis.errors.of(basis.basis, quantity), "1/s" if quantity.endswith("second") else "s"
+    error, unit = basis.error(quantity), "1/s" if quantity.endswith("second") else "s"
     return Figure(value, min(ends) / error, max(ends) * error, unit, basis.basis)
 
 
@@ -188,7 +188,7 @@ def _at_once(most: Capacity, replicas: int, basis: SpeedBasis) -> Figure | None:
 
 def _share(value: float, basis: SpeedBasis) -> Figure:
     """A share of the time, with the band of the throughput's error; never above one."""
-    error = basis.errors.of(basis.basis, "requests_per_second")
+    error = basis.error("requests_per_second")
     return Figure(value, value / error, max(value, min(1.0, value * error)), "share", basis.basis)
 
 

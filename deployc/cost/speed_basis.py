@@ -23,6 +23,11 @@ class SpeedBasis:
     constants: Constants
     errors: Errors
     peaks: Peaks
+    carried: float = 1.0  # by how much more it may be off on another card or version than the rows were read on
+
+    def error(self, quantity: str) -> float:
+        """The factor each way that holds nine of ten."""
+        return self.errors.of(self.basis, quantity) * self.carried
 
 
 def speed_basis(facts: Facts, choices: Choices) -> SpeedBasis:
@@ -34,7 +39,9 @@ def speed_basis(facts: Facts, choices: Choices) -> SpeedBasis:
         constants = _on_gddr(facts, constants)
     if choices.tensor_parallel_size.value > 1 and card.interconnect != "nvlink":
         constants = replace(constants, reduce_latency=facts.calibration["allreduce_latency"].value)
-    return SpeedBasis(_basis(facts, choices, profile), profile.said, constants, profile.errors, _peaks(facts))
+    carried = 1.0 if _same(facts, profile) or not profile.rows else facts.calibration["speed_carried_over"].value
+    basis = _basis(facts, choices, profile)
+    return SpeedBasis(basis, profile.said, constants, profile.errors, _peaks(facts), carried)
 
 
 def _nearest(facts: Facts) -> SpeedProfile:
@@ -65,8 +72,13 @@ def _basis(facts: Facts, choices: Choices, profile: SpeedProfile) -> Basis:
     card = facts.smallest
     if not profile.rows or card.bandwidth is None or not card.flops:
         return "modelled"
-    same = card.name == profile.gpu and _minor(profile.engine_version) == _minor(facts.engine.version)
-    return "measured" if same and kinds(facts, choices) <= set(profile.measured) else "transferred"
+    seen = kinds(facts, choices) <= set(profile.measured)
+    return "measured" if _same(facts, profile) and seen else "transferred"
+
+
+def _same(facts: Facts, profile: SpeedProfile) -> bool:
+    """Whether the rows are of this card and this minor version."""
+    return facts.smallest.name == profile.gpu and _minor(profile.engine_version) == _minor(facts.engine.version)
 
 
 def kinds(facts: Facts, choices: Choices) -> set[str]:

@@ -26,9 +26,9 @@ def speed_fit(document: Mapping[str, Any], *, color: bool, width: int) -> str:
     lines = wrap(head, width)
     for name, title in _TITLES.items():
         lines += ["", paint(title, "strong", color)]
-        groups = document["scores"][name]
-        for group in sorted(groups, key=lambda key: key == "all"):
-            if group == "all" or name == "left_out_kind":
+        groups, shown = document["scores"][name], {"all", *document["files"]}
+        for group in sorted(groups, key=lambda key: (key in shown, key == "all")):
+            if group in shown or name == "left_out_kind":
                 lines += [f"  {group}", *table(groups[group], 20, _COLUMNS, _cells)]
     lines += ["", paint("Constants", "strong", color), *_constants(document["constants"])]
     if document["not_fitted"]:

@@ -183,5 +183,5 @@ def _early(work: Totals, context: float) -> float:
 
 
 def _figure(at: Setting, name: str, value: float) -> Figure:
-    error = at.basis.errors.of(at.basis.basis, name)
+    error = at.basis.error(name)
     return Figure(value, value / error, value * error, "1/s" if name.endswith("second") else "s", at.basis.basis)

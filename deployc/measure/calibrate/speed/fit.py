@@ -31,7 +31,7 @@ FEW = 3.0
 """TTFT of one stream has two or three samples a row: so much noisier."""
 WORST = 1e3
 """Of a trial whose times are no numbers."""
-BESIDE = 2.5
+BESIDE = 2.0
 """A run beside other engines, though idle ones, shares the host with them: its figures are so much noisier."""
 ROBUST = 2.0
 """Deviations beyond which a residual counts less than its square."""

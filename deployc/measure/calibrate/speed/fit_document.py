@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from deployc.diagnostics import Report
@@ -32,6 +33,7 @@ def fit_document(of: Fitting | None, report: Report) -> dict[str, Any]:
                    "source": of.priors.of[name].source}
             for name, value in of.fitted.items()
         },
+        "files": sorted({Path(one.file).name for one in of.in_sample}),
         "scores": {
             "in_sample": _scores(of.in_sample),
             "left_out_configuration": _scores(of.by_configuration),
@@ -44,4 +46,9 @@ def fit_document(of: Fitting | None, report: Report) -> dict[str, Any]:
 
 
 def _scores(scored: Sequence[Scored]) -> dict[str, Any]:
-    return {**group_errors(scored), **group_errors(scored, "all")}
+    """By kind of configuration, by file where there are several, and in all."""
+    files = sorted({one.file for one in scored})
+    made = group_errors(scored)
+    for file in files if len(files) > 1 else ():
+        made |= group_errors([one for one in scored if one.file == file], Path(file).name)
+    return made | group_errors(scored, "all")

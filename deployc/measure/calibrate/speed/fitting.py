@@ -77,7 +77,7 @@ def _check(made: Sequence[Sample]) -> None:
     if len(made) < FEWEST:
         report.add(
             error(
-                "DC181",
+                "DC674",
                 "too few runs to fit",
                 f"{len(made)} of the rows are runs that can be predicted; {FEWEST} are the fewest.",
                 "measure more loads: one stream, many streams, short and long prompts",
@@ -87,7 +87,7 @@ def _check(made: Sequence[Sample]) -> None:
         found = ", ".join(f"vLLM {version} on {card}" for card, version in groups)
         report.add(
             error(
-                "DC182",
+                "DC675",
                 "rows of several cards or versions",
                 f"One fit is of one card and one version; these rows are of {found}.",
                 "fit each of them by itself",
@@ -96,6 +96,6 @@ def _check(made: Sequence[Sample]) -> None:
     try:
         import scipy  # noqa: F401
     except ImportError:
-        report.add(error("DC183", "a fit needs scipy", "It is not installed here.", "pip install 'deployc[calibrate]'"))
+        report.add(error("DC676", "a fit needs scipy", "It is not installed here.", "pip install 'deployc[calibrate]'"))
     if report.errors:
         raise Stop(report)

@@ -28,16 +28,20 @@ FITTED = ("tokens_per_second", "tpot_p50", "ttft_p50", "ttft_p95", "e2e_p50")
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """When something of each request was seen: so long after the end of a stage. Stage -1: at that time itself."""
+    """When something of each request was seen: that share into a stage, and so many seconds more.
+
+    An arrival at a time of its own keeps its place among the steps: with longer ones there are fewer of them between
+    two arrivals, and no request waits longer than theirs.
+    """
 
     stages: NDArray[np.intp]
+    share: Array
     later: Array
 
     def at(self, ends: Array) -> Array:
         """Seconds from the start; `ends` of stages, the first of them the start."""
-        import numpy as np
-
-        return np.where(self.stages >= 0, ends[self.stages], 0.0) + self.later
+        after: Array = ends[self.stages + 1] - ends[self.stages]
+        return ends[self.stages] + self.share * after + self.later
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +56,8 @@ class Replay:
     sent: Seen
     first: Seen
     done: Seen
-    inputs: Array
     outputs: Array
+    tokens_per_second: float | None  # of an open load, whose arrivals decide it
 
     def quantities(self, constants: Constants) -> Array:
         """What `FITTED` names, s and 1/s."""
@@ -63,7 +67,7 @@ class Replay:
         sent, first, done = (seen.at(ends) for seen in (self.sent, self.first, self.done))
         front = constants.front
         ttft, tpot = first - sent + front, (done - first) / np.maximum(self.outputs - 1, 1)
-        tokens = self.outputs.sum() / (done.max() + constants.front)
+        tokens = self.tokens_per_second or self.outputs.sum() / (done.max() + constants.front)
         return np.array([tokens, _at(tpot, 0.5), _at(ttft, 0.5), _at(ttft, 0.95), _at(done - sent + front, 0.5)])
 
     def _ends(self, constants: Constants) -> Array:
@@ -71,7 +75,8 @@ class Replay:
         import numpy as np
 
         own = _own(step_time(self.shape, self.steps, constants), self.counts, self.cold)
-        return np.concatenate([[0.0], np.cumsum(own + self.beside)])
+        ends = np.concatenate([[0.0], np.cumsum(own + self.beside)])
+        return np.append(ends, ends[-1])
 
 
 def _own(time: StepTime, counts: NDArray[np.intp], cold: NDArray[np.bool_]) -> Array:
@@ -109,20 +114,29 @@ def replay(sample: Sample, one: Engine, constants: Constants) -> Replay:
         counts=counts,
         cold=cold,
         beside=np.diff(record.ends, prepend=0.0) - _own(step_time(shape, steps, constants), counts, cold),
-        sent=_seen(record.sent, trace.sent, record.ends),
+        sent=_sent(trace.sent, record.ends) if sample.load.arrivals else _seen(record.sent, trace.sent, record.ends),
         first=_seen(record.first, trace.first, record.ends),
         done=_seen(record.done, trace.done, record.ends),
-        inputs=np.array(sample.load.inputs, dtype=float),
         outputs=np.array(sample.load.outputs, dtype=float),
+        tokens_per_second=again.serve(sample.load).tokens_per_second if sample.load.arrivals else None,
     )
 
 
 def _seen(stages: Sequence[int], times: Sequence[float], ends: Sequence[float]) -> Seen:
     import numpy as np
 
-    index = np.array(stages)
-    before = Seen(index, np.zeros(len(index))).at(np.concatenate([[0.0], ends]))
-    return Seen(index, np.array(times) - before)
+    index = np.maximum(np.array(stages), 0)  # the first of a closed load are sent at the start
+    return Seen(index, np.zeros(len(index)), np.array(times) - np.concatenate([[0.0], ends])[index])
+
+
+def _sent(times: Sequence[float], ends: Sequence[float]) -> Seen:
+    """Arrivals at times of their own: in which stage, and how far into it."""
+    import numpy as np
+
+    begins = np.concatenate([[0.0], ends])
+    index = np.clip(np.searchsorted(begins, times, side="right") - 1, 0, len(ends) - 1)
+    share = (np.array(times) - begins[index]) / np.maximum(begins[index + 1] - begins[index], 1e-12)
+    return Seen(index, share, np.zeros(len(index)))
 
 
 def _at(values: Array, share: float) -> float:

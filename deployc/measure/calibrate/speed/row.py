@@ -48,7 +48,7 @@ def speed_row(values: Mapping[str, Any], file: str, line: int) -> SpeedRow:
     of_engine = Cells(ran, cells.notes)
     kv_bytes, blocks = of_engine.number("kv_cache_memory_bytes"), of_engine.whole("num_gpu_blocks")
     served = cells.flag("server") is True
-    alone = not cells.number("coresident_idle_engines")
+    alone = cells.number("coresident_idle_engines") is None  # 0: the last of several that were started side by side
     return SpeedRow(start, config, cells.object("load"), measured, clean, share, kv_bytes, blocks, served, alone)
 
 

@@ -62,7 +62,7 @@ def predicted(run: Sample) -> dict[str, Figure]:
     made = {}
     for name in run.measured:
         values = [getattr(end, name) for end in ends]
-        error = basis.errors.of(basis.basis, name)
+        error = basis.error(name)
         made[name] = Figure(values[0], min(values) / error, max(values) * error, _unit(name), basis.basis)
     return made
 
