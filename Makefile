@@ -36,6 +36,7 @@ bench: $(VENV)/.dev ## ratios measured in one run
 	$(BIN)/python tests/bench/tune_time.py
 	$(BIN)/python tests/bench/simulate_time.py
 	$(BIN)/python tests/bench/speed_score.py
+	$(BIN)/python tests/bench/speed_fit.py
 	$(BIN)/python tests/bench/sla_time.py
 
 schema: $(VENV)/.dev ## write schemas/deploy.schema.json from the models

@@ -104,6 +104,7 @@ def _sized(deploy: Deploy, facts: Facts, weights: Choice[str], tensor_parallel: 
         gpu_memory_utilization=sizes.gpu_memory_utilization(deploy, facts, tensor_parallel.value),
         enforce_eager=written_switch(deploy, facts, "enforce-eager", False, "graphs make decode faster"),
         enable_prefix_caching=_prefix_caching(deploy, facts),
+        async_scheduling=written_switch(deploy, facts, "async-scheduling", True, "two steps in flight"),
         cpu_offload_bytes=sizes.cpu_offload(deploy, facts),
         max_lora_rank=form.max_lora_rank(deploy, facts) if serves else None,
         max_loras=form.max_loras(deploy, facts) if serves else None,

@@ -76,7 +76,7 @@ class Users:
 
     def between(self, index: int) -> float:
         """Seconds that a request takes of the front end."""
-        return self.delays["spacing"] + self.delays["spacing_token"] * self.load["inputs"][index]
+        return float(self.delays["spacing"] + self.delays["spacing_token"] * self.load["inputs"][index])
 
     def empty(self) -> bool:
         return not self.due or self.due[0][0] > self.clock.now

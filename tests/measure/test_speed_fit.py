@@ -150,7 +150,8 @@ def test_an_entry_is_put_in_place_of_the_one_it_renews(chosen: list[Sample], kno
     write(profile(chosen, known.values(), off, off, "here"), path)
     after = json.loads(path.read_text(encoding="utf-8"))["profiles"]
     assert [entry["gpu"] for entry in after] == [entry["gpu"] for entry in before]
-    assert after[0]["said"] == "here"
+    assert after[0]["said"] == before[0]["said"]
+    assert after[0]["rows"] == ["h200_speed.jsonl"]
     assert after[0]["constants"]["host_step"] == known.of["host_step"].value
     assert after[0]["errors"]["modelled"] == before[0]["errors"]["modelled"]
     assert after[1] == before[1]

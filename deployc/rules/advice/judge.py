@@ -6,18 +6,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from deployc.cost import predict
 from deployc.cost.other_cards import starts
 from deployc.cost.prediction import setting as set_up
 from deployc.cost.prediction import speed
 from deployc.cost.speed_basis import speed_basis
-from deployc.cost.written import written_flag
 from deployc.diagnostics import Diagnostic, warning
 from deployc.rules import flags, sla, start
 from deployc.rules.advice.effect import LEAST, Effect, effects
 from deployc.rules.advice.table import SETTINGS, Setting
 from deployc.rules.case import Case
-from deployc.rules.remedies import with_value
 from deployc.types.choices import Choices
 from deployc.types.figure import weakest
 from deployc.types.prediction import SlaLine
@@ -29,7 +26,6 @@ def settings(case: Case) -> Iterator[Diagnostic]:
     """A warning for each that costs more than it gives. What does not start has other troubles."""
     if case.on_cpu or not starts(case.facts, case.choices) or any(flags.coherent(case)):
         return
-    case = _one_step_at_a_time(case)
     for setting in SETTINGS:
         yield from _judged(case, setting)
 
@@ -39,15 +35,6 @@ def under(case: Case, choices: Choices) -> Case:
     at = set_up(case.deploy, case.facts, choices)
     there = replace(case.prediction, memory=at.bill, max_concurrency=at.cache.concurrency, speed=speed(at))
     return replace(case, choices=choices, prediction=there)
-
-
-def _one_step_at_a_time(case: Case) -> Case:
-    """DECIDE leaves this switch to the engine; here it is followed."""
-    found = written_flag(case.deploy, case.facts, "async-scheduling")
-    if found is None or found[0] is not False or not case.choices.async_scheduling.value:
-        return case
-    choices = with_value(case.choices, async_scheduling=False)
-    return replace(case, choices=choices, prediction=predict(case.deploy, case.facts, choices))
 
 
 def _judged(case: Case, setting: Setting) -> Iterator[Diagnostic]:

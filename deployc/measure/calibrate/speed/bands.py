@@ -10,8 +10,8 @@ from deployc.measure.calibrate.speed.row import QUANTITIES
 from deployc.measure.calibrate.speed.score import Predicted
 from deployc.types.figure import Basis, Figure
 
-HELD = 0.92
-"""Share of the residuals within a band: what says "nine in ten" should hold some more on rows that it was made from."""
+HELD = 0.9
+"""Share of the residuals within a band."""
 LEAST = 1.02
 """No band is narrower than what two runs of the same load differ by."""
 

@@ -13,6 +13,7 @@ from deployc.measure.calibrate.speed.fitting import Fitting
 from deployc.plan.document import diagnostics
 
 FORMAT_VERSION = "1.0"
+ALIKE = "kinds of several configurations"
 
 
 def fit_document(of: Fitting | None, report: Report) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def fit_document(of: Fitting | None, report: Report) -> dict[str, Any]:
                    "source": of.priors.of[name].source}
             for name, value in of.fitted.items()
         },
-        "files": sorted({Path(one.file).name for one in of.in_sample}),
+        "files": _files(of.in_sample),
         "scores": {
             "in_sample": _scores(of.in_sample),
             "left_out_configuration": _scores(of.by_configuration),
@@ -45,10 +46,26 @@ def fit_document(of: Fitting | None, report: Report) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _files(scored: Sequence[Scored]) -> list[str]:
+    """Names of groups that are files, or parts of them."""
+    names = sorted({Path(one.file).name for one in scored})
+    return [each for name in names for each in (name, f"{name}, {ALIKE}")] if len(names) > 1 else []
+
+
 def _scores(scored: Sequence[Scored]) -> dict[str, Any]:
-    """By kind of configuration, by file where there are several, and in all."""
+    """By kind of configuration; by file where there are several, and of each what several of its configurations are
+    alike in; and in all."""
     files = sorted({one.file for one in scored})
     made = group_errors(scored)
     for file in files if len(files) > 1 else ():
-        made |= group_errors([one for one in scored if one.file == file], Path(file).name)
+        of = [one for one in scored if one.file == file]
+        made |= group_errors(of, Path(file).name) | group_errors(_alike(of), f"{Path(file).name}, {ALIKE}")
     return made | group_errors(scored, "all")
+
+
+def _alike(scored: Sequence[Scored]) -> list[Scored]:
+    """Of kinds that two configurations or more have."""
+    configurations: dict[str, set[str]] = {}
+    for one in scored:
+        configurations.setdefault(one.group, set()).add(one.id.partition("/")[0])
+    return [one for one in scored if len(configurations[one.group]) > 1]

@@ -53,13 +53,14 @@ def _round(value: float) -> float:
 
 
 def write(entry: Mapping[str, Any], path: Path | None = None) -> Path:
-    """Puts the entry in place of the one for the same card and version. `modelled` errors of the file stay."""
+    """Puts the entry in place of the one for the same card and version. Its `modelled` errors stay, and how it is called."""
     path = path or profiles() / "calibration" / "speed.json"
     document = json.loads(path.read_text(encoding="utf-8"))
     entries = document["profiles"]
     same = [e for e in entries if (e["gpu"], e["engine_version"]) == (entry["gpu"], entry["engine_version"])]
-    kept = same[0]["errors"]["modelled"] if same else entries[0]["errors"]["modelled"]
-    made = {**entry, "errors": {**entry["errors"], "modelled": kept}}
+    before = same[0] if same else entries[0]
+    made = {**entry, "errors": {**entry["errors"], "modelled": before["errors"]["modelled"]}}
+    made["said"] = before["said"] if same else entry["said"]
     place = entries.index(same[0]) if same else len(entries)
     entries[place : place + len(same)] = [made]
     files.write(path, json.dumps(document, indent=1) + "\n")
