@@ -15,19 +15,34 @@ from deployc.measure.calibrate.document import summary
 from deployc.measure.calibrate.score import Scored
 from deployc.measure.calibrate.speed.score import SpeedScore
 
-ROWS = profiles() / "calibration" / "rows" / "h200_speed.jsonl"
+ROWS = profiles() / "calibration" / "rows"
+RUNS, MORE, STARTS = ROWS / "h200_speed.jsonl", ROWS / "h200_more_speed.jsonl", ROWS / "h200_memory.jsonl"
 MEANS = {
-    "tokens_per_second": 0.05, "requests_per_second": 0.05, "tpot_p50": 0.06, "tpot_p95": 0.06, "ttft_p50": 0.13,
-    "ttft_p95": 0.13, "e2e_p50": 0.06, "e2e_p95": 0.06,
+    "tokens_per_second": 0.03, "requests_per_second": 0.03, "tpot_p50": 0.035, "tpot_p95": 0.035, "ttft_p50": 0.09,
+    "ttft_p95": 0.08, "e2e_p50": 0.04, "e2e_p95": 0.04,
 }  # fmt: skip
 """Mean absolute errors, as shares of what was measured, that are not exceeded; the noise of TTFT alone is 3 to 9 %."""
+WIDTHS = (
+    MEANS
+    | dict.fromkeys(MEANS, 0.12)
+    | {"ttft_p50": 0.25, "ttft_p95": 0.25, "tokens_per_second": 0.08, "tpot_p50": 0.08}
+)
+"""Half-widths of the band, in the median."""
 
 
 @pytest.fixture(scope="module")
 def scored() -> SpeedScore:
-    rows, report = read([ROWS])
+    rows, report = read([RUNS, STARTS])
     assert not report.errors
     assert len(rows.runs) == 81
+    return score_runs(rows.runs)
+
+
+@pytest.fixture(scope="module")
+def more() -> SpeedScore:
+    rows, report = read([MORE])
+    assert not report.errors
+    assert len(rows.runs) == 131
     return score_runs(rows.runs)
 
 
@@ -50,9 +65,18 @@ def test_mean_errors_over_all_runs(scored: SpeedScore, quantity: str) -> None:
 @pytest.mark.parametrize("quantity", MEANS)
 def test_the_band_holds_what_was_measured_and_is_no_excuse(scored: SpeedScore, quantity: str) -> None:
     found = summary(of(scored, quantity))
-    assert found["inside_band"] >= 0.75
-    assert found["half_width"] < 3 * MEANS[quantity]
+    assert found["inside_band"] >= 0.85
+    assert found["half_width"] <= WIDTHS[quantity]
     assert found["basis"] == ["measured"]
+
+
+@pytest.mark.parametrize("quantity", ["tokens_per_second", "tpot_p50", "ttft_p50", "ttft_p95", "e2e_p50"])
+def test_runs_on_another_machine_of_the_kind_are_met_too(more: SpeedScore, quantity: str) -> None:
+    """Engines started side by side share a host, which the prediction of one alone does not know."""
+    found = summary(of(more, quantity))
+    assert found["mape"] < 1.4 * MEANS[quantity]
+    assert found["inside_band"] >= 0.85
+    assert {one.id.partition("/")[0] for one in more.not_scored} == {"l8-eager", "q05-eager"}
 
 
 def test_no_kind_of_configuration_is_far_off(scored: SpeedScore) -> None:

@@ -53,7 +53,7 @@ def _round(value: float) -> float:
 
 
 def write(entry: Mapping[str, Any], path: Path | None = None) -> Path:
-    """Puts the entry in place of the one for the same card and version. Its `modelled` errors stay, and how it is called."""
+    """Puts the entry in place of the one for the same card and version, of which name and `modelled` errors stay."""
     path = path or profiles() / "calibration" / "speed.json"
     document = json.loads(path.read_text(encoding="utf-8"))
     entries = document["profiles"]
