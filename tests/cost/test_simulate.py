@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from deployc.cost.simulate import ENDLESS, Delays, Limits, Load, Room, Trace, closed, simulate
-from deployc.cost.simulate.scheduler import PAUSE
+from deployc.cost.simulate.clock import PAUSE
 from deployc.cost.step import StepTime
 from deployc.cost.step.work import Work
 

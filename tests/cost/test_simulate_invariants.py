@@ -190,3 +190,21 @@ def test_a_cache_too_small_for_one_lets_one_run_at_a_time(tokens: int, answer: i
     limits = Limits(8, 8, Room(1.0, 0.0, 1.0))
     trace = simulate(closed([tokens] * count, [answer] * count, count), limits, Delays(0, 0), time, record=True)
     assert all(work.decodes + work.prompts == 1 for _, work in works(trace))
+
+
+@FREE
+@given(cases(), st.integers(1, 12), st.integers(1, 3))
+def test_parts_timed_together_change_nothing_where_all_take_as_long(case: Case, budget: int, stretch: int) -> None:
+    case = replace(case, limits=replace(case.limits, max_num_batched_tokens=budget))
+    apart = case.run()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scheduler, "STRETCH", stretch)
+        together = case.run()
+    assert (together.sent, together.first, together.done) == (apart.sent, apart.first, apart.done)
+    assert (together.steps, together.preempted) == (apart.steps, apart.preempted)
+    assert sum(n * w.area for n, w in works(together)) == pytest.approx(sum(n * w.area for n, w in works(apart)))
+
+
+def test_a_prompt_of_very_many_parts_takes_few_stages() -> None:
+    limits, load = Limits(4, 4, ENDLESS), closed([100_000] * 4, [50] * 4, 4)
+    assert len(works(Case(load, limits, Delays(0.0, 0.0)).run())) < 4 * 300

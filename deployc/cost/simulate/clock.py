@@ -11,6 +11,10 @@ from dataclasses import dataclass
 
 from deployc.cost.step.time import StepTime
 
+PAUSE = 0.001
+"""Seconds that the engine core sleeps where requests are on its books and none could be scheduled (engine/core.py,
+_process_engine_step). 0.16.0 to 0.19.0 sleep for requests that wait, not for the last that has just ended."""
+
 
 @dataclass(slots=True)
 class Clock:

@@ -8,6 +8,8 @@ from deployc.cost.simulate.room import Room
 
 AHEAD = 2
 """Steps between forming one and the last whose outcome is known: asynchronous scheduling keeps two in flight."""
+STRETCH = 16
+"""Of the parts that a prompt still needs, one in so many is timed together, each as long as they are on average."""
 
 
 @dataclass(frozen=True, slots=True)

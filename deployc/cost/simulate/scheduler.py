@@ -21,17 +21,13 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from deployc.cost.simulate.cache import Cache
-from deployc.cost.simulate.clock import Clock
-from deployc.cost.simulate.limits import Delays, Limits
+from deployc.cost.simulate.clock import PAUSE, Clock
+from deployc.cost.simulate.limits import STRETCH, Delays, Limits
 from deployc.cost.simulate.load import Load
 from deployc.cost.simulate.sequence import Sequence
 from deployc.cost.simulate.trace import Record, Trace
 from deployc.cost.step.time import StepTime
 from deployc.cost.step.work import Work
-
-PAUSE = 0.001
-"""Seconds that the engine core sleeps where requests are on its books and none could be scheduled (engine/core.py,
-_process_engine_step). 0.16.0 to 0.19.0 sleep for requests that wait, not for the last that has just ended."""
 
 
 @dataclass(slots=True)
@@ -73,7 +69,8 @@ class Scheduler:
                 continue
             if self.untold:
                 self._tell(self.clock.answered(self.time(work)))
-            count = 1 if work.prompts or preempted else self._until_change()
+            alike = not (preempted or work.begun or work.finished)
+            count = 1 if not alike else self._parts(work) if work.prompts else self._until_change()
             self._pass(count, work)
             left -= self._end(ended)
         self._tell(self.clock.now)
@@ -190,6 +187,17 @@ class Scheduler:
             self.trace.record.add(0, None, begins)
         self.clock.wait(begins)
 
+    def _parts(self, work: Work) -> int:
+        """Steps that take part after part of the prompt that goes on, so that no other is admitted."""
+        cut = self.running[next(reversed(self.running))]
+        ends = [end for end, *_ in self.ending[:1]] + [end for end, _ in self.leaving][:1]
+        more = (cut.prompt - cut.computed - 1) // work.tokens // STRETCH
+        more = max(0, min([more, *(end - self.step - 1 for end in ends)]))
+        if len(self.running) > 1:
+            more = self.cache.steps(self.decodes + work.tokens, more)
+        self.cache.take(cut, work.tokens * more)
+        return 1 + more
+
     def _until_change(self) -> int:
         """Steps of pure decoding until a sequence ends, a place is free for one that waits, one comes, or blocks run
         out."""
@@ -215,9 +223,9 @@ class Scheduler:
     def _pass(self, count: int, work: Work) -> None:
         """`count` steps like the one formed: time passes, every decoding sequence grows by as many tokens."""
         more, start, trace = self.decodes * (count - 1), self.clock.now, self.trace
-        if more:
+        if count > 1:
             self.cache.grow(more)
-            work = work._replace(context=self.context + more / 2)
+            work = work._replace(context=self.context + more / 2, area=work.area + work.tokens**2 * (count - 1) / 2)
         self.clock.steps(count, self.time(work))
         self.step += count
         self.context += self.decodes * count
