@@ -55,6 +55,7 @@ def said(facts: Facts, **sections: str) -> dict[str, Diagnostic]:
 
 
 BUSY, SERVED = load(1500, 256, "concurrency: 256"), "[{name: a, source: ./a, mode: %s}]"
+BUSY_ONCE = load(1500, 1, "concurrency: 64")
 PREFIX = load(3000, 256, "concurrency: 64", ", shared_prefix_tokens: 2000")
 LONG = load(3000, 1500, "concurrency: 128")
 SMALL = load(100, 256, "concurrency: 64")
@@ -214,3 +215,8 @@ def test_a_queue_without_end_is_no_shorter_than_another() -> None:
     one = effects(speed(80, math.inf, 0.02), speed(100, 1.0, 0.02), errors)[1]
     assert one.hurts
     assert str(one) == "time to first token, p95, unbounded against 1.00 s"
+
+
+@pytest.mark.parametrize("setting", ["max-num-seqs: 2", "max-num-batched-tokens: 512", "enforce-eager: true"])
+def test_answers_of_one_token_have_no_time_per_output_token_to_compare(setting: str) -> None:
+    assert not any("per output token" in d.detail for d in said(on_h200(), **BUSY_ONCE, **args(setting)).values())
