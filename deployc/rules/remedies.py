@@ -108,7 +108,8 @@ def eager(case: Case) -> Change:
     now, then = (
         p.single_stream.tokens_per_second.value for p in (case.prediction, predict(case.deploy, case.facts, choices))
     )
-    price = f"; one stream falls from {now:.3g} to {then:.3g} tokens/s"
+    falls = f"falls from {now:.3g} to {then:.3g}" if f"{then:.3g}" != f"{now:.3g}" else f"stays at {now:.3g}"
+    price = f"; one stream {falls} tokens/s"
     return Change("as the last resort set engine.args: {enforce-eager: true}", choices, price)
 
 

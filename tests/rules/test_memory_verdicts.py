@@ -242,7 +242,7 @@ def test_a_budget_that_leaves_room_for_the_graphs_passes() -> None:
     fewer = found.fix.split("max-num-seqs: ")[1].split("}")[0]
     less = engine.replace("256", fewer) % 0.95
     assert said(start.graphs_outside_the_budget(case_of(facts, engine=less))) == {}
-    assert "one stream falls from" in found.fix
+    assert "one stream stays at" in found.fix  # that card reads longer than the host launches
 
 
 @pytest.mark.parametrize(("version", "expected"), [("0.26.0", "warning"), ("0.27.1", None), ("0.19.0", None)])
