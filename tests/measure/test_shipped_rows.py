@@ -1,4 +1,4 @@
-"""The memory model on the measured starts that ship with the tool: what README and issue promise of it.
+"""The memory model on the measured starts that ship with the tool: what README promises of it.
 
 These rows are in the sample of three fitted constants (`make bench` prints them with each model left out); all else in
 the model is read in the engine's sources.

@@ -1,4 +1,4 @@
-"""The speed model on the measured runs that ship with the tool: what README and issue promise of it.
+"""The speed model on the measured runs that ship with the tool: what README promises of it.
 
 These rows are in the sample of the fit; `make bench` prints the same with each configuration left out of it.
 """
