@@ -29,6 +29,9 @@ CODES = {
 SURE = 2
 """Changes that surely meet a limit, after which no dearer one is named."""
 
+NEARER = 1.03
+"""Times from which a change brings a figure nearer to a limit that it does not meet."""
+
 
 def lines(deploy: Deploy, prediction: Prediction) -> tuple[SlaLine, ...]:
     """One line a limit that the file states, in the file's own names."""
@@ -140,8 +143,15 @@ def _fix(case: Case, line: SlaLine, tried: Sequence[Tried]) -> str:
     if found or not tried:
         return "; or ".join([*found, *less]) or "fewer requests in flight, more cards, or a faster one"
     one, figure = (min if name in UPPER else max)(judged, key=lambda pair: pair[1].value)
+    if not _nearer(name, figure.value, line.predicted.value):
+        return "; or ".join(["no single change meets it, or brings it nearer", *less])
     off = f", {_shown(name, abs(figure.value - limit))} from it" if isfinite(figure.value) else ""
     return "; or ".join([f"no single change surely meets it; nearest comes: {change(case, name, one, off)}", *less])
+
+
+def _nearer(name: str, then: float, now: float) -> bool:
+    """Whether a change is worth a word though it does not meet the limit."""
+    return then * NEARER < now if name in UPPER else then > now * NEARER
 
 
 def _enough(named: Sequence[str]) -> list[str]:
@@ -194,4 +204,5 @@ def _shown(name: str, value: float) -> str:
 
 def _few(rate: float) -> str:
     """A rate to three significant digits."""
-    return f"{rate:.3g}"
+    rounded = float(f"{rate:.3g}")
+    return f"{rounded:,.0f}" if rounded >= 1000 else f"{rounded:g}"

@@ -219,3 +219,10 @@ def test_a_queue_without_end_is_no_shorter_than_another() -> None:
 @pytest.mark.parametrize("setting", ["max-num-seqs: 2", "max-num-batched-tokens: 512", "enforce-eager: true"])
 def test_answers_of_one_token_have_no_time_per_output_token_to_compare(setting: str) -> None:
     assert not any("per output token" in d.detail for d in said(on_h200(), **BUSY_ONCE, **args(setting)).values())
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(0.0, 0.0), (0.02, 0.0), (0.0, 0.02)])
+def test_a_token_that_comes_with_the_one_before_is_compared_with_nothing(ours: float, theirs: float) -> None:
+    errors = calibration("0.25.1").speed[0].errors
+    found = effects(speed(80, 1, ours), speed(100, 1, theirs), errors)
+    assert [effect.name for effect in found] == ["tokens_per_second", "ttft_p95"]

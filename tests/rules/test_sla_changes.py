@@ -233,3 +233,33 @@ def test_whatever_is_asked_each_finding_says_what_to_do(
         found = list(sla.limits(case))
     assert all(diagnostic.fix for diagnostic in found)
     assert len(runs) <= RUNS
+
+
+@pytest.mark.parametrize(
+    ("names", "load", "limits"),
+    [
+        (["h200-sxm"], "concurrency: 1", "{tpot_p95: 0.01ms}"),
+        (["b200"], "concurrency: 1", "{tpot_p95: 0.01ms, ttft_p95: 1ms}"),
+        (["rtx-4090"], "request_rate: 0.1", "{requests_per_second: 5}"),
+        (["l4"], "request_rate: 0.1", "{requests_per_second: 5, tpot_p95: 1ms, e2e_p95: 1ms}"),
+    ],
+)
+def test_what_comes_nearest_is_nearer_than_the_file(names: list[str], load: str, limits: str) -> None:
+    case = case_on(*names, load=load, sla=limits)
+    for line in sla.lines(case.deploy, case.prediction):
+        fix = said(case)[sla.CODES[line.name][0]].fix if line.verdict != "meets" else ""
+        if "nearest comes" in fix:
+            shown = re.search(rf"\({line.name} ([0-9.,]+) ?(ms|s|min|/s)", fix)
+            assert shown is not None
+            figure = float(shown[1].replace(",", "")) * {"ms": 0.001, "s": 1, "min": 60, "/s": 1}[shown[2]]
+            now = line.predicted.value
+            assert figure < now if line.name in sla.UPPER else figure > now
+        elif load.startswith("request_rate") and line.name == "requests_per_second":
+            assert fix == "no single change meets it, or brings it nearer"  # no more are answered than come
+
+
+def test_only_keys_that_change_are_named() -> None:
+    case = case_on("rtx-4090", load="request_rate: 5", engine="{version: 0.32.0, parallel: {tensor: 1, replicas: 1}}")
+    words = [option.words for _, every in options(case) for option in every]
+    assert any("engine.parallel.replicas: 2 instead of 1" in text for text in words)
+    assert not any(re.search(r": (\S+) instead of \1 ", text) for text in words)

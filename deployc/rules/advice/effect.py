@@ -66,11 +66,11 @@ class Effect:
 
 def effects(ours: Speed, theirs: Speed, errors: Errors) -> list[Effect]:
     """Of each quantity that has a value at least on one side: in a queue that grows for ever nobody waits less, and
-    answers of one token have no time per output token."""
+    where a token comes with the one before there is no time per token to compare."""
     found = []
     for name in NAMES:
         one, other = getattr(ours, name), getattr(theirs, name)
-        if one.value == other.value and one.value in (0.0, math.inf):
+        if one.value == other.value == math.inf or 0.0 in (one.value, other.value):
             continue
         cost = other.value / one.value if name == "tokens_per_second" else one.value / other.value
         found.append(Effect(name, one.value, other.value, _cost(cost, name, errors, weakest((one.basis, other.basis)))))

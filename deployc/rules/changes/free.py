@@ -56,12 +56,12 @@ def _division(case: Case) -> Iterator[Option]:
 
 
 def divided(case: Case, size: int, replicas: int) -> str:
-    """So many engines of so many cards each, in the file's keys."""
+    """So many engines of so many cards each, in those of the file's keys that have to change."""
     now = case.choices
-    tensor = key(case, "engine.parallel.tensor", size, now.tensor_parallel_size.value)
-    if not case.deploy.written("engine.parallel.replicas"):
-        return tensor
-    return f"{tensor}, {key(case, 'engine.parallel.replicas', replicas, now.replicas.value)}"
+    named = [("engine.parallel.tensor", size, now.tensor_parallel_size.value)]
+    if case.deploy.written("engine.parallel.replicas"):
+        named.append(("engine.parallel.replicas", replicas, now.replicas.value))
+    return ", ".join(key(case, name, value, before) for name, value, before in named if value != before)
 
 
 def _at_once(case: Case) -> Iterator[Option]:
