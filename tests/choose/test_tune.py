@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from deployc.choose import decide
 from deployc.choose.tune import Cards, Tuned, changes, spelled, tune
 from deployc.choose.tune.change import applied
+from deployc.choose.tune.findings import findings
 from deployc.choose.tune.front import front, point
 from deployc.choose.tune.search import ALIKE
 from deployc.choose.tune.space import Candidate, accepted, candidates, fixed
@@ -276,6 +278,15 @@ def test_the_nearest_is_shown_where_nothing_meets_it() -> None:
     assert found.nearest is not None
     assert found.nearest.lines[0].verdict == "misses"
     assert found.front, "the front leaves out the limit on the time per token"
+
+
+@pytest.mark.parametrize("limit", [0.001, 1e-9])
+def test_how_far_the_nearest_is_from_its_limit_is_a_number_for_people(limit: float) -> None:
+    at = ON_4090D.with_sla(tpot_p95=limit)
+    now = decide(at.deploy, at.facts)[0]
+    assert now is not None
+    detail = next(d.detail for d in findings(at.deploy, at.facts, now, at.tuned(), at.cards) if d.code == "DC440")
+    assert re.search(r"tpot_p95 [0-9.,]+ times its limit", detail)
 
 
 def test_where_nothing_starts_there_is_no_nearest() -> None:

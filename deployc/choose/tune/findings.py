@@ -45,7 +45,7 @@ def findings(deploy: Deploy, facts: Facts, now: Choices, tuned: Tuned, cards: Se
 def _nothing_meets(deploy: Deploy, tuned: Tuned, nearest: Run) -> Diagnostic:
     missed = [line for line in nearest.lines if not kept(line, sure=tuned.sure)]
     missed.sort(key=lambda line: -excess(line, sure=tuned.sure))
-    said = [f"{line.name} {excess(line, sure=tuned.sure):.2g} times its limit" for line in missed]
+    said = [f"{line.name} {_times(excess(line, sure=tuned.sure))} its limit" for line in missed]
     if nearest.prediction.over_capacity:
         said = ["the load is above what it can answer"]
     tight = tuned.sure and all(kept(line, sure=False) for line in missed) and not nearest.prediction.over_capacity
@@ -60,6 +60,10 @@ def _nothing_meets(deploy: Deploy, tuned: Tuned, nearest: Run) -> Diagnostic:
         at,
         nearest.prediction.speed.tpot_p95.basis,
     )
+
+
+def _times(excess: float) -> str:
+    return f"{excess:,.0f} times" if excess >= 100 else f"{excess:.2g} times"
 
 
 def _nothing_starts(deploy: Deploy, facts: Facts, now: Choices, tuned: Tuned) -> Diagnostic:
