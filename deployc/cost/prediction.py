@@ -169,6 +169,8 @@ def _speed(at: Setting, ends: list[Outcome]) -> Speed:
         if not math.isinf(served.ttft_p95):
             rate = replace(rate, high=rate.value)  # no more come than are sent
     output = _around(tokens[0], tokens, basis, "tokens_per_second")
+    if at.deploy.workload.request_rate is not None and not math.isinf(served.ttft_p95):
+        output = replace(output, high=output.value)
     return Speed(requests_per_second=rate, tokens_per_second=output, **of)
 
 

@@ -12,8 +12,8 @@ from deployc.spec.model import Spread
 
 TURNS = 4
 """Requests of a closed run for each one in flight: a quarter of them meets the start, when all come at once."""
-AT_LEAST, OPEN = 64, 600
-"""Requests of a short closed run, and of an open one."""
+AT_LEAST, AT_MOST, OPEN = 64, 2000, 600
+"""Requests of a short closed run, of a long one where not more are in flight at once, and of an open one."""
 SEEDS = (11, 12, 13)
 """Of input lengths, output lengths and arrivals: the same file gives the same figures."""
 
@@ -58,7 +58,7 @@ def run_of(deploy: Deploy, replicas: int) -> Load:
 
 def in_flight(deploy: Deploy, concurrency: int) -> Load:
     """A closed run with so many in flight on one engine."""
-    count = max(AT_LEAST, TURNS * concurrency)
+    count = max(AT_LEAST, concurrency, min(TURNS * concurrency, AT_MOST))
     return closed(*_lengths(deploy, count), concurrency, deploy.workload.shared_prefix_tokens)
 
 

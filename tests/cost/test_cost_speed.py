@@ -8,6 +8,8 @@ import pytest
 from configured import A100, H200, QWEN_7B, card, case_of, facts_of
 from weighing import QWEN3_30B
 
+from deployc.cost.request import run_of
+
 
 def test_one_stream_on_a_4090_is_bound_by_memory_bandwidth() -> None:
     case = case_of()
@@ -99,3 +101,16 @@ def test_near_capacity_the_latency_may_be_bounded_or_not() -> None:
     assert prediction.capacity.low < 9 < prediction.capacity.high
     assert prediction.speed.ttft_p95.low < 5
     assert prediction.speed.ttft_p95.high == math.inf
+
+
+@pytest.mark.parametrize(("concurrency", "requests"), [(1, 64), (100, 400), (1000, 2000), (5000, 5000)])
+def test_a_closed_run_is_as_long_as_it_need_be(concurrency: int, requests: int) -> None:
+    case = case_of(workload=f"{{input_tokens: 1500, output_tokens: 256, concurrency: {concurrency}}}")
+    assert run_of(case.deploy, 1).requests == requests
+
+
+def test_no_more_tokens_come_out_of_an_open_load_than_it_asks_for() -> None:
+    case = case_of(facts_of(QWEN_7B, (A100,)), workload="{input_tokens: 1500, output_tokens: 256, request_rate: 2}")
+    speed = case.prediction.speed
+    assert speed.tokens_per_second.high == pytest.approx(2 * 256)
+    assert speed.requests_per_second.high == pytest.approx(2)
