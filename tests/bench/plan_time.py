@@ -1,9 +1,9 @@
 """How long `deployc plan --offline` takes as a whole process, over the import of the libraries it stands on.
 
 The bound of the project is 2.5: a third of the time goes into making some 130 types of values as modules are imported,
-a fifth into the plan itself, simulations included. Baseline and plan run in turn, so that other load hits both alike, and the least of
-each is compared: what else runs on the machine can only add. The first run writes byte code, as an installation does:
-where the environment forbids that, it is allowed here.
+a fifth into the plan itself, simulations included. Baseline and plan run in turn, so that other load hits both alike,
+and the least of each is compared: what else runs on the machine can only add. The first run writes byte code, as an
+installation does: where the environment forbids that, it is allowed here.
 """
 
 from __future__ import annotations
