@@ -12,7 +12,7 @@ from deployc.spec.model import Spread
 
 TURNS = 4
 """Requests of a closed run for each one in flight: a quarter of them meets the start, when all come at once."""
-AT_LEAST, AT_MOST, OPEN = 64, 2000, 600
+AT_LEAST, AT_MOST, OPEN = 64, 8192, 600
 """Requests of a short closed run, of a long one where not more are in flight at once, and of an open one."""
 SEEDS = (11, 12, 13)
 """Of input lengths, output lengths and arrivals: the same file gives the same figures."""

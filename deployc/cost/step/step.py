@@ -49,7 +49,3 @@ class Step:
     def decode(self, sequences: int, context: float) -> float:
         """Seconds of one token for each of `sequences`, each with `context` tokens before it."""
         return self.seconds(Work(sequences, sequences * context))
-
-    def prompt(self, tokens: int, before: float = 0.0) -> float:
-        """Seconds of a step that computes one prompt alone."""
-        return self.seconds(Work(0, 0.0, 1, tokens, tokens * (before + tokens / 2), 1, 1))
