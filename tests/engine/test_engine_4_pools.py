@@ -56,12 +56,15 @@ KINDS: dict[str, dict[str, Any]] = {
         "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 64, "linear_value_head_dim": 64,
         "linear_conv_kernel_dim": 4, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 128,
         "shared_expert_intermediate_size": 128, "decoder_sparse_step": 1, "norm_topk_prob": True,
-        "mlp_only_layers": [], "full_attention_interval": 4, "partial_rotary_factor": 0.25},
+        "mlp_only_layers": [], "full_attention_interval": 4, "partial_rotary_factor": 0.25,
+        "mamba_ssm_dtype": "float32"},
     "Mamba beside attention in each layer": BASE | {
         "architectures": ["FalconH1ForCausalLM"], "model_type": "falcon_h1", "head_dim": 64, "mamba_n_heads": 8,
         "mamba_d_head": 64, "mamba_n_groups": 1, "mamba_d_state": 64, "mamba_d_conv": 4, "mamba_expand": 2,
-        "mamba_chunk_size": 256, "mamba_d_ssm": 512},
+        "mamba_chunk_size": 256, "mamba_d_ssm": 512, "mamba_ssm_cache_dtype": "float32"},
 }  # fmt: skip
+"""Recurrent states in float32, which the CPU engine chooses by itself where the host has AVX-512 BF16 and only there
+(vllm/platforms/cpu.py, 0.32.0)."""
 
 
 def facts(config: dict[str, Any]) -> Facts:
@@ -82,6 +85,8 @@ def pools(serving: Serving, tmp_path_factory: pytest.TempPathFactory) -> dict[st
         (folder / name / "config.json").write_text(json.dumps(config))
         given = {"model": str(folder / name), "max_model_len": 4096, "max_num_batched_tokens": 2048,
                  "load_format": "dummy", "skip_tokenizer_init": True}  # fmt: skip
+        if config.keys() & {"mamba_ssm_dtype", "mamba_ssm_cache_dtype"}:
+            given["mamba_ssm_cache_dtype"] = "float32"
         asked.append({"name": name, "space": 1, "arguments": given})
     script, prefix = Path(__file__).with_name("kv_pools.py"), engine()
     assert prefix is not None

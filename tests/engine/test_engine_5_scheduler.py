@@ -143,13 +143,18 @@ def real(interpreter: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
 
 
 def batches(trace: Trace) -> list[list[float]]:
-    """Work of every step: of a run of equal ones, the middle was recorded."""
+    """Work of every step: of a run of equal ones, the middle was recorded. A prompt's next part has as many tokens more
+    before it."""
     assert trace.record is not None
-    return [
-        [work.decodes, work.context + work.decodes * (number - (count - 1) / 2), *work[2:]]
-        for count, work in trace.record.stages if work is not None
-        for number in range(count)
-    ]  # fmt: skip
+    found: list[list[float]] = []
+    for count, work in trace.record.stages:
+        if work is None:
+            continue
+        for number in range(count):
+            later = number - (count - 1) / 2
+            context, area = work.context + work.decodes * later, work.area + work.tokens**2 * later
+            found.append([work.decodes, context, work.prompts, work.tokens, area, work.finished, work.begun])
+    return found
 
 
 @pytest.mark.parametrize("case", EXACT, ids=lambda case: case.name)
