@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from deployc.cost.prediction import setting
 from deployc.cost.steady import steady
+from deployc.cost.step import Work
 from deployc.rules.case import Case
 
 FACTS = facts_of(QWEN_7B, (H200,), tokens=8192, seqs=1024)
@@ -43,6 +44,6 @@ def test_prompts_take_time_and_tokens_take_steps(case: Case, running: int, budge
     at = setting(case.deploy, case.facts, case.choices)
     one, request = at.engine(at.bill.kv_cache.value), at.request
     found = steady(one.step, request, running, budget)
-    fastest = one.step.decode(1, request.context)
+    fastest = one.step.seconds(Work(1, request.context))
     most = budget / (request.uncached_tokens + request.output_tokens) / fastest
     assert 0 < found.requests_per_second <= most * (1 + 1e-9)

@@ -45,7 +45,3 @@ class Step:
     def seconds(self, work: Work) -> float:
         """From the end of the step before to the end of this one, in a row of such steps."""
         return self.time(work).steady
-
-    def decode(self, sequences: int, context: float) -> float:
-        """Seconds of one token for each of `sequences`, each with `context` tokens before it."""
-        return self.seconds(Work(sequences, sequences * context))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from deployc.measure.calibrate.speed.folds import Residual
-from deployc.measure.calibrate.speed.row import QUANTITIES
+from deployc.measure.calibrate.speed.row import QUANTITIES, unit_of
 from deployc.measure.calibrate.speed.score import Predicted
 from deployc.types.figure import Basis, Figure
 
@@ -39,5 +39,4 @@ def banded(residuals: Sequence[Residual], basis: Basis) -> list[Predicted]:
 
 def _figure(residual: Residual, name: str, factor: float, basis: Basis) -> Figure:
     value = residual.sample.measured[name] * math.exp(residual.of[name])
-    unit = "1/s" if name.endswith("per_second") else "s"
-    return Figure(value, value / factor, value * factor, unit, basis)
+    return Figure(value, value / factor, value * factor, unit_of(name), basis)

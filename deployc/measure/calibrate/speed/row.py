@@ -17,6 +17,11 @@ QUANTITIES = (*RATES.values(), *(f"{name}_{of}" for name in TIMES.values() for o
 """What is scored, by the names of the prediction: seconds and 1/s."""
 
 
+def unit_of(quantity: str) -> str:
+    """ "s" or "1/s", of one of QUANTITIES."""
+    return "1/s" if quantity in RATES.values() else "s"
+
+
 @dataclass(frozen=True, slots=True)
 class SpeedRow:
     """What was run and what was seen; the load is as the row has it."""

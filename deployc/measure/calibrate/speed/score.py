@@ -13,7 +13,7 @@ from statistics import fmean
 from deployc.cost.speed_basis import speed_basis
 from deployc.measure.calibrate.score import NotScored, Scored
 from deployc.measure.calibrate.speed.estimates import Estimates
-from deployc.measure.calibrate.speed.row import QUANTITIES, SpeedRow
+from deployc.measure.calibrate.speed.row import QUANTITIES, SpeedRow, unit_of
 from deployc.measure.calibrate.speed.sample import Sample, samples, serve
 from deployc.types.figure import Figure, weakest
 
@@ -63,7 +63,7 @@ def predicted(run: Sample) -> dict[str, Figure]:
     for name in run.measured:
         values = [getattr(end, name) for end in ends]
         error = basis.error(name)
-        made[name] = Figure(values[0], min(values) / error, max(values) * error, _unit(name), basis.basis)
+        made[name] = Figure(values[0], min(values) / error, max(values) * error, unit_of(name), basis.basis)
     return made
 
 
@@ -110,9 +110,5 @@ def _against(done: Sequence[Predicted], other: Estimates) -> Against:
         of = {name: value for name, value in other.of.get(run.id, {}).items() if name in said}
         if of:
             ours.append((run, {name: said[name] for name in of}))
-            theirs.append((run, {n: Figure(v, v, v, _unit(n), "modelled") for n, v in of.items()}))
+            theirs.append((run, {n: Figure(v, v, v, unit_of(n), "modelled") for n, v in of.items()}))
     return Against(other.file, other.name, len(ours), tuple(judged(ours)), tuple(judged(theirs)))
-
-
-def _unit(name: str) -> str:
-    return "1/s" if name.endswith("per_second") else "s"
