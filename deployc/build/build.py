@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deployc import __version__
-from deployc.build import faults, inputs, int8_layers, process
+from deployc.build import faults, inputs, process
 from deployc.build import store as shelf
 from deployc.build.inputs import Inputs
-from deployc.build.safetensors_file import Reader, sha256
+from deployc.build.quantize import layers
+from deployc.build.weights.safetensors_file import Reader, sha256
 from deployc.diagnostics import Report, Stop
 from deployc.facts.adapter import WEIGHTS
 from deployc.facts.faults import Fault
@@ -49,7 +50,7 @@ def build(
 
     `folder` is that of the deploy.yaml; `python` is build.python where the file sets it, relative to that folder;
     `engine_python` that of the engine environment where there is one. `access` is needed where model or adapters lie
-    on a hub. `threads` None leaves their number to torch.
+    on a hub. `threads` None is one a core.
     """
     with shelf.held(store, recipe.key, lambda: progress(Progress("wait", item=recipe.key))) as lock:
         if (found := shelf.artifact_for(store, recipe.key)) is not None:
@@ -122,7 +123,7 @@ def _small_files(recipe: Recipe, checked: Inputs) -> dict[str, bytes]:
     for key in [key for key in ("dtype", "torch_dtype") if key in config] or ["dtype"]:
         config[key] = recipe.dtype
     if checked.quantized:
-        config["quantization_config"] = int8_layers.quantization_config(checked.left_alone)
+        config["quantization_config"] = layers.quantization_config(checked.left_alone)
     files = {name: (checked.model / name).read_bytes() for name in checked.copied}
     return files | {"config.json": _json(config)}
 
@@ -134,7 +135,7 @@ def _job(recipe: Recipe, checked: Inputs, into: Path, threads: int | None) -> di
         "source": recipe.model_source,
         "shards": list(checked.shards),
         "adapters": list(checked.adapters),
-        "quantized": list(checked.quantized),
+        "quantized": {name: asdict(scheme) for name, scheme in checked.quantized.items()},
         "dtype": recipe.dtype,
         "threads": threads,
         "identity": {"tool": __version__, "key": recipe.key},

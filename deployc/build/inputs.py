@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deployc.build import faults, int8_layers
-from deployc.build.layout import FLOATS, plan
-from deployc.build.safetensors_file import Reader, layout
+from deployc.build import faults
+from deployc.build.quantize import layers
+from deployc.build.weights.layout import FLOATS, plan
+from deployc.build.weights.safetensors_file import Reader, layout
 from deployc.diagnostics import Diagnostic, Report, Severity, Stop
 from deployc.facts.adapter import WEIGHTS, adapter_facts
 from deployc.facts.faults import Fault
@@ -21,6 +22,7 @@ from deployc.rules.adapter_shapes import adapter_shapes
 from deployc.types.bundle import Recipe
 from deployc.types.facts import AdapterFacts, ModelFacts
 from deployc.types.groups import Tensor, expand
+from deployc.types.scheme import Scheme
 
 CHOSEN = ("tokenizer", "chat_template", "vocab", "merges", "special_tokens_map", "added_tokens")
 
@@ -34,7 +36,7 @@ class Inputs:
     copied: tuple[str, ...]
     config: Mapping[str, Any]
     adapters: tuple[Mapping[str, Any], ...]  # as the worker's job has them
-    quantized: tuple[str, ...]
+    quantized: Mapping[str, Scheme]
     left_alone: tuple[str, ...]
     bytes: int
     notes: tuple[Diagnostic, ...]
@@ -58,8 +60,8 @@ def check(recipe: Recipe, model: Path, adapters: Mapping[str, Path]) -> Inputs:
             report.extend(adapter_shapes(facts, adapter, None))
             report.extend(_own_tokenizer(adapter, facts))
             report.extend(_no_floats(adapter, facts))
-    if recipe.weights == "int8":
-        report.extend(int8_layers.check(recipe.model_source, tensors, recipe.ignore))
+    if recipe.weights != "none":
+        report.extend(layers.check(recipe.model_source, tensors, recipe.ignore))
     if report.errors:
         raise Stop(report)
     weight = {name: factor for name, _, _, factor in recipe.adapters}
@@ -69,7 +71,7 @@ def check(recipe: Recipe, model: Path, adapters: Mapping[str, Path]) -> Inputs:
         for a in known if a is not None
     ]  # fmt: skip
     shards = _shards(facts, Folder(model, recipe.model_source))
-    taken = tuple(int8_layers.quantized(tensors, recipe.ignore)) if recipe.weights == "int8" else ()
+    taken = layers.schemes(tensors, recipe)
     return Inputs(
         model=model,
         shards=shards,
@@ -77,8 +79,8 @@ def check(recipe: Recipe, model: Path, adapters: Mapping[str, Path]) -> Inputs:
         config=facts.config,
         adapters=tuple(jobs),
         quantized=taken,
-        left_alone=tuple(int8_layers.left_alone(tensors, recipe.ignore)) if taken else (),
-        bytes=_bytes(recipe, model, shards, frozenset(taken)),
+        left_alone=tuple(layers.left_alone(tensors, recipe.ignore)) if taken else (),
+        bytes=_bytes(recipe, model, shards, taken),
         notes=tuple(d for d in report if d.severity is Severity.WARNING),
     )
 
@@ -141,10 +143,12 @@ def _shards(facts: ModelFacts, folder: Folder) -> tuple[str, ...]:
     return tuple(sorted(set(read_json(folder, INDEX)["weight_map"].values())))
 
 
-def _bytes(recipe: Recipe, model: Path, shards: tuple[str, ...], quantized: frozenset[str]) -> int:
+def _bytes(recipe: Recipe, model: Path, shards: tuple[str, ...], quantized: Mapping[str, Scheme]) -> int:
     total = 0
     for name in shards:
         with Reader(model / name, recipe.model_source) as reader:
-            outputs: list[Tensor] = [t for w in plan(reader.slots, (), quantized, recipe.dtype) for t in w.outputs()]
+            outputs: list[Tensor] = [
+                t for w in plan(reader.slots, {}, (), quantized, recipe.dtype) for t in w.outputs()
+            ]
             total += layout(outputs, reader.metadata)[2]
     return total

@@ -27,8 +27,8 @@ root = sys.argv[1]
 spec = importlib.util.spec_from_file_location("deployc", root + "/__init__.py", submodule_search_locations=[root])
 sys.modules["deployc"] = module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
-from deployc.build.worker import main
-main()
+import importlib
+importlib.import_module(sys.argv[2]).main()
 """
 """Our own package and nothing else from beside it: the other environment keeps its own versions of all the rest."""
 
@@ -50,10 +50,20 @@ def interpreter(python: str | None, engine_python: str | None) -> str:
     raise Stop(faults.no_interpreter(f"{sys.executable} has no torch, and there is no engine environment."))
 
 
-def run(python: str, job: Mapping[str, Any], lock: int, progress: Callable[[Progress], None]) -> dict[str, Any]:
-    """The worker's `ready` and `done` events as one object. Raises Stop: the worker's own error, DC271, DC278."""
+def run(
+    python: str,
+    job: Mapping[str, Any],
+    lock: int,
+    progress: Callable[[Progress], None],
+    module: str = "deployc.build.worker",
+) -> dict[str, Any]:
+    """The `ready` and `done` events of a process that runs `module`'s main, as one object.
+
+    Raises Stop: the process's own error, DC271, DC278.
+    """
     result: dict[str, Any] = {}
-    with tempfile.TemporaryFile() as said, _started(python, job, lock, said) as worker:
+    finished = False
+    with tempfile.TemporaryFile() as said, _started(python, module, job, lock, said) as worker:
         for event in _events(worker):
             kind = event.pop("event")
             if kind == "progress":
@@ -63,10 +73,11 @@ def run(python: str, job: Mapping[str, Any], lock: int, progress: Callable[[Prog
                 raise Stop(Diagnostic(**{**diagnostic, "severity": Severity(diagnostic["severity"])}))
             else:
                 result |= event
+                finished = kind == "done"
         code = worker.wait()
         said.seek(0)
         last = said.read().decode(errors="replace").strip().splitlines()[-1:]
-    if code == 0 and "shards" in result:
+    if code == 0 and finished:
         return result
     why = f"it was killed by signal {-code}" if code < 0 else f"exit code {code}"
     detail = ": ".join([why, *last]) + "."
@@ -74,11 +85,11 @@ def run(python: str, job: Mapping[str, Any], lock: int, progress: Callable[[Prog
 
 
 @contextmanager
-def _started(python: str, job: Mapping[str, Any], lock: int, said: Any) -> Iterator[subprocess.Popen[str]]:
+def _started(python: str, module: str, job: Mapping[str, Any], lock: int, said: Any) -> Iterator[subprocess.Popen[str]]:
     """A worker in a session of its own, so that Ctrl-C reaches it through us alone; it ends with this context."""
     try:
         worker = subprocess.Popen(
-            [python, "-c", BOOTSTRAP, str(PACKAGE)],
+            [python, "-c", BOOTSTRAP, str(PACKAGE), module],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True,
             pass_fds=[lock], start_new_session=True, env={**WAITING, **os.environ},
         )  # fmt: skip

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from deployc import files
 from deployc.build import faults
-from deployc.build.safetensors_file import sha256, sync_folder
+from deployc.build.weights.safetensors_file import sha256, sync_folder
 from deployc.diagnostics import Diagnostic, Stop
 from deployc.facts.codec import Malformed, decode, encode
 from deployc.spec.deploy import Deploy

@@ -1,95 +1,44 @@
-"""The build's own process, in an interpreter with torch: a job as one JSON line on standard input, events out.
+"""The build's own process, in an interpreter with torch: adapters are checked, then every shard is written.
 
-Events, JSON lines on standard output: `ready` {torch, threads}, `progress` {phase, done, total, item}, `error`
-{diagnostic}, `done` {shards, adapters, seconds}. It ends when standard input closes (whoever started it is gone), and
-on SIGINT and SIGTERM, with nothing half-written left. Only the standard library and torch are imported.
+`ready` says {torch, threads}, `done` {shards, adapters, seconds}. Only the standard library and torch are imported.
+Runs in the build interpreter.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import sys
-import threading
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 
-from deployc.build import faults, shard
-from deployc.build.adapters import Adapter
-from deployc.build.journal import Journal
-from deployc.build.layout import plan
-from deployc.build.safetensors_file import Reader, Writer, layout
-from deployc.facts.faults import Fault
+from deployc.build.child import Events, serve
+from deployc.build.merge.adapters import Adapter, Adapters
+from deployc.build.weights.journal import Journal
+from deployc.build.weights.layout import Work, plan
+from deployc.build.weights.safetensors_file import Reader
+from deployc.build.weights.shards import Folders, size, write
+from deployc.types.scheme import Scheme
 
 Job = Mapping[str, Any]
-"""into, model: folders; source: the model as people name it. shards: file names. quantized: tensor names.
-adapters: [{name, path, weight, config}]. dtype: "bfloat16" … threads: a number, or null for torch's own choice.
+"""into, model: folders; source: the model as people name it. shards: file names. quantized: tensor -> its scheme.
+adapters: [{name, path, weight, config}]. dtype: "bfloat16" … threads: a number, or null for one a core.
 identity: {…}, with which a journal must agree."""
 
 
-class Interrupted(BaseException):
-    """SIGINT, SIGTERM, or the one who started this process is gone."""
-
-
-class Events:
-    """The way back; `progress` at most 20 times a second."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._out = os.fdopen(descriptor, "w", encoding="utf-8")
-        self._last = 0.0
-
-    def send(self, event: str, **values: Any) -> None:
-        """One event, at once."""
-        try:
-            self._out.write(json.dumps({"event": event, **values}) + "\n")
-            self._out.flush()
-        except BrokenPipeError:
-            raise Interrupted from None
-
-    def progress(self, phase: str, done: int, total: int, item: str) -> None:
-        """How far it is, in bytes."""
-        if done >= total or time.monotonic() - self._last > 0.05:
-            self._last = time.monotonic()
-            self.send("progress", phase=phase, done=done, total=total, item=item)
-
-
 def main() -> None:
-    """Run one job and exit: 0 done, 1 an error event was sent, 130 interrupted."""
-    events = Events(os.dup(1))
-    os.dup2(2, 1)  # whatever a library prints is no event
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
-    code = 1
-    try:
-        job = json.loads(sys.stdin.readline())
-        threading.Thread(target=_watch, daemon=True).start()
-        run(job, events)
-        code = 0
-    except Interrupted:
-        code = 130
-    except Fault as fault:
-        events.send("error", diagnostic=asdict(fault.diagnostic))
-    except OSError as wrong:
-        what, reason = str(wrong.filename or job["into"]), wrong.strerror or str(wrong)
-        diagnostic = (faults.disk_full if wrong.errno in faults.FULL else faults.no_access)(what, reason)
-        events.send("error", diagnostic=asdict(diagnostic))
-    sys.stderr.flush()
-    os._exit(code)  # the watching thread is blocked in a read that only the other side ends
+    """Run one job of standard input, and exit."""
+    serve(run)
 
 
 def run(job: Job, events: Events) -> None:
     """Check the adapters, then write every shard that is not finished yet."""
-    if job["threads"] is not None:
-        torch.set_num_threads(job["threads"])
-    identity = {**job["identity"], "torch": torch.__version__, "threads": torch.get_num_threads()}
-    events.send("ready", torch=torch.__version__, threads=torch.get_num_threads())
+    torch.set_num_threads(1)  # a chunk is one thread's matter: the bytes do not depend on how many there are
+    identity = {**job["identity"], "torch": torch.__version__}
+    events.send("ready", torch=torch.__version__, threads=_threads(job))
     started = time.monotonic()
     with ExitStack() as stack, torch.inference_mode():
         adapters = [
@@ -113,55 +62,37 @@ def _check(adapters: list[Adapter], events: Events) -> dict[str, dict[str, Any]]
 
 
 def _write(job: Job, adapters: list[Adapter], journal: Journal, events: Events) -> dict[str, dict[str, Any]]:
-    merged = frozenset(name for adapter in adapters for name in adapter.merged)
-    quantized = frozenset(job["quantized"])
-    model, into = Path(job["model"]), Path(job["into"])
-    plans, total = {}, 0
-    for name in job["shards"]:
-        with Reader(model / name, job["source"]) as reader:
-            plans[name] = plan(reader.slots, merged, quantized, job["dtype"])
-            slots = layout((t for work in plans[name] for t in work.outputs()), {})[1]
-            total += sum(slot.end - slot.begin for slot in slots.values())
-    done, shards = 0, {}
+    changes = Adapters(adapters)
+    folders = Folders(Path(job["model"]), Path(job["into"]), job["source"])
+    plans = _plans(job, folders, changes)
+    total, done = sum(size(work) for work in plans.values()), 0
 
     def advance(item: str, written: int) -> None:
         nonlocal done
         done += written
         events.progress("write", done, total, item)
 
-    for name, work in plans.items():
-        with Reader(model / name, job["source"]) as reader:
-            source = (model / name).stat()
-            outputs = [tensor for item in work for tensor in item.outputs()]
-            if (line := journal.finished(name, source)) is None:
-                with Writer(into / name, outputs, reader.metadata or {"format": "pt"}) as writer:
-                    read = shard.write(reader, writer, work, adapters, advance)
-                    _unchanged(model / name, source, job["source"])
-                    digest = writer.commit()
-                sizes = {"bytes": writer.size, "read": reader.size}
-                line = journal.add(name, source, sha256=digest, input=read, **sizes)
-            else:
-                slots = layout(outputs, {})[1]
-                advance(name, sum(slot.end - slot.begin for slot in slots.values()))
-            shards[name] = line
-    return shards
+    return write(folders, plans, changes, journal, _threads(job), advance)
 
 
-def _unchanged(path: Path, before: os.stat_result, where: str) -> None:
-    """Raises Fault DC277 for a shard that another program wrote to while it was read."""
-    now = path.stat()
-    if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
-        raise Fault(faults.changed_inputs(where, [path.name]))
+def _plans(job: Job, folders: Folders, changes: Adapters) -> dict[str, list[Work]]:
+    """The work on every shard; what the base lacks goes to the end of the last one."""
+    slots = {}
+    for name in job["shards"]:
+        with Reader(folders.model / name, folders.source) as reader:
+            slots[name] = reader.slots
+    base = {slot.name: slot.shape for found in slots.values() for slot in found}
+    changed = changes.changed(base)
+    added = sorted(changed.keys() - base)
+    quantized = {
+        name: Scheme(**{**scheme, "block": tuple(scheme["block"])}) for name, scheme in job["quantized"].items()
+    }
+    last = job["shards"][-1]
+    return {
+        name: plan(found, changed, added if name == last else (), quantized, job["dtype"])
+        for name, found in slots.items()
+    }
 
 
-def _interrupt(*_: object) -> NoReturn:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # cleaning up is short and is not to be cut off
-    raise Interrupted
-
-
-def _watch() -> None:
-    """Wait for the end of standard input. One more SIGTERM to oneself interrupts the main thread at its next step."""
-    while os.read(0, 4096):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
+def _threads(job: Job) -> int:
+    return int(job["threads"] or len(os.sched_getaffinity(0)))

@@ -13,7 +13,8 @@ from deployc.types.manifest import Progress
 from deployc.units import show_bytes, show_seconds
 
 Watch = Callable[[Progress], None]
-SAYS = {"wait": "waiting for another build", "download": "download", "check": "check adapter", "write": "write weights"}
+SAYS = {"wait": "waiting for another build", "download": "download", "check": "check adapter", "merge": "merge by peft",
+        "write": "write weights", "calibrate": "calibrate", "measure": "measure quality"}  # fmt: skip
 _BETWEEN = 10.0  # seconds between two plain lines
 
 

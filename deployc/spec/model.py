@@ -15,6 +15,7 @@ Rate = Annotated[float, values.quantity(units.parse_rate, "a rate", "8/s", posit
 Bandwidth = Annotated[float, values.quantity(units.parse_bandwidth, "a bandwidth", "1008GB/s")]
 Flops = Annotated[float, values.quantity(units.parse_flops, "a compute rate", "165TFLOPS")]
 Positive = Annotated[int, values.whole(1)]
+Share = Annotated[float, values.quantity(units.parse_fraction, "a share", "3%", bare=True)]
 Text = Annotated[str, Read(values.string, {"type": "string", "minLength": 1})]
 Name = Annotated[str, Read(values.string, {"type": "string", "pattern": r"""^[^\s"'\\-][^\s"'\\]*$"""})]
 Device = Annotated[
@@ -49,6 +50,27 @@ class Adapter(Section):
     weight: Annotated[float, values.number()] = 1.0
 
 
+class Calibration(Section):
+    """Text that calibrated formats look at, and that quality is measured on where it names none of its own."""
+
+    data: Text
+    samples: Positive = 256
+    tokens: Positive = 2048
+    smoothquant: Annotated[float, values.number(above=0)] | None = None
+
+
+class Quality(Section):
+    """Limits on what quantization may cost, on a text."""
+
+    data: Text | None = None
+    samples: Positive = 32
+    tokens: Positive = 512
+    max_perplexity_increase: Share | None = None
+    max_mean_kl: Annotated[float, values.number(above=0)] | None = None
+    min_top1_agreement: Share | None = None
+    min_valid_json: Share | None = None
+
+
 class Quantization(Section):
     weights: Literal[
         "none", "auto", "fp8", "int8", "int8-weight-only", "int4-gptq", "int4-awq", "int4-rtn", "checkpoint"
@@ -56,8 +78,8 @@ class Quantization(Section):
     group_size: Literal["auto", 32, 64, 128] = "auto"
     kv_cache: Literal["auto", "fp8"] = "auto"
     ignore: list[Text] = Field(["lm_head"])
-    calibration: dict[str, Any] | None = None
-    quality: dict[str, Any] | None = None
+    calibration: Calibration | None = None
+    quality: Quality | None = None
 
 
 class GpuFlops(Section):

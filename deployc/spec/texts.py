@@ -119,8 +119,7 @@ _VALUES: Mapping[str, Callable[[str], None]] = {
     "accept.*.code": code, "accept.*.reason": paragraph,
 }  # fmt: skip
 _KEYS: Mapping[str, Callable[[str], None]] = {"engine.env": variable, "target.labels": name}
-_FREE = ("model.overrides", "engine.args", "engine.speculative", "api.generation", "quantization.calibration",
-         "quantization.quality")  # fmt: skip
+_FREE = ("model.overrides", "engine.args", "engine.speculative", "api.generation")
 """Maps whose texts are the engine's business: they are quoted where they are written, and may hold line ends."""
 
 

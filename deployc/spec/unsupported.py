@@ -12,10 +12,6 @@ from deployc.spec.written import Written
 
 _ZERO = (0, "0", "0B", "0GiB")
 NOT_YET: dict[str, tuple[tuple[Any, ...], str]] = {
-    "quantization.weights": (("none", "auto", "int8", "checkpoint"), "no artifact of this format is made"),
-    "quantization.group_size": (("auto",), "it is of int4 formats, none of which is made"),
-    "quantization.calibration": ((None,), "int8 is dynamic and needs no data"),
-    "quantization.quality": ((None,), "the loss of quality is not measured"),
     "hardware.nodes": ((1,), "one machine is planned for"),
     "hardware.driver": ((None,), "the image is not chosen by the driver"),
     "hardware.cpus": ((None,), "host cores are not in the cost model"),

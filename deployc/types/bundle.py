@@ -8,6 +8,30 @@ from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
+class Text:
+    """Lines of a JSON Lines file with `text` or `messages`: how many at most, and tokens of each at most.
+
+    `path` as in deploy.yaml, relative to its folder; `digest` "sha256:…" of the whole file, "" where it was not read.
+    """
+
+    path: str
+    digest: str
+    samples: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The text that quality is measured on, and the limits that the artifact must keep; None = no such limit."""
+
+    text: Text
+    max_perplexity_increase: float | None = None  # 0.03 = 3 %
+    max_mean_kl: float | None = None  # nats a token
+    min_top1_agreement: float | None = None  # share of tokens
+    min_valid_json: float | None = None  # share of the answers that should be JSON
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """What BUILD makes of which inputs. `key` names the artifact in the store: sha256 of all of it, 64 hex digits."""
 
@@ -18,10 +42,14 @@ class Recipe:
     model_files: Mapping[str, str]
     adapters: tuple[tuple[str, str, str | None, float], ...]  # name, source, revision, weight
     adapter_files: Mapping[str, str]
-    weights: str  # "none" | "int8"
+    weights: str  # "none" or a key of cost.weights.formats.SCHEMES
     dtype: str
     ignore: tuple[str, ...]
     assume: Mapping[str, Any] = field(default_factory=dict)  # of `--assume`: dotted key of config.json -> value
+    group_size: int = 0  # inputs that share a scale in 4-bit weights; 0 in other formats
+    calibration: Text | None = None  # what weights are calibrated with; None where they need no data
+    smoothquant: float = 0.0  # strength with which activations' outliers are moved into int8 weights; 0 = not
+    quality: Measurement | None = None  # how quality is measured; no part of the key: the bytes do not depend on it
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ class Artifact:
 class Progress:
     """How far a build is. `done` and `total` in bytes, `total` 0 where it is not known; `item` a file or tensor."""
 
-    phase: Literal["wait", "download", "check", "write"]
+    phase: Literal["wait", "download", "check", "merge", "write", "calibrate", "measure"]
     done: int = 0
     total: int = 0
     item: str = ""

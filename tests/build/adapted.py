@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from deployc.build.build import build
-from deployc.build.safetensors_file import Reader, Writer
+from deployc.build.weights.safetensors_file import Reader
+from deployc.build.weights.writer import Writer
 from deployc.facts.architecture import architecture
 from deployc.facts.folder import Folder
 from deployc.facts.headers import INDEX

@@ -24,13 +24,13 @@ from deployc.types.manifest import Artifact, Progress
 ROOT = Path(__file__).resolve().parents[2]
 SLOW = """
 import time
-from deployc.build import shard
+from deployc.build.weights import shard
 fast = shard.write
-def slow(reader, writer, work, adapters, advance):
+def slow(reader, writer, work, changes, threads, advance):
     def late(item, written):
         time.sleep(0.02)
         advance(item, written)
-    return fast(reader, writer, work, adapters, late)
+    return fast(reader, writer, work, changes, threads, late)
 shard.write = slow
 """
 """Goes before the worker's `main()`: a wait after every piece that is written."""
@@ -42,7 +42,7 @@ def digests(artifact: Artifact) -> dict[str, str]:
 
 @pytest.fixture
 def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
-    start = "from deployc.build.worker import main"
+    start = "import importlib\nimportlib.import_module"
     assert start in process.BOOTSTRAP
     monkeypatch.setattr(process, "BOOTSTRAP", process.BOOTSTRAP.replace(start, f"{SLOW}\n{start}"))
 
@@ -270,7 +270,8 @@ def test_the_worker_needs_the_standard_library_and_torch_alone() -> None:
     """With no site-packages and an empty torch, all of the worker's modules can be imported."""
     program = (
         "import sys, types; torch = types.ModuleType('torch');"
-        "torch.float32 = torch.float16 = torch.bfloat16 = torch.float64 = torch.int8 = 0; torch.Tensor = object;"
+        "torch.float32 = torch.float16 = torch.bfloat16 = torch.float64 = torch.int8 = torch.int32 = torch.int64 = 0;"
+        "torch.float8_e4m3fn = 0; torch.Tensor = object;"
         "torch.finfo = lambda _: types.SimpleNamespace(max=1.0, eps=1.0); sys.modules['torch'] = torch;"
         f"sys.path.insert(0, {str(ROOT)!r}); import deployc.build.worker; print('torch' in sys.modules)"
     )

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from handmade import QWEN_ON_4090, deploy_of
 
-from deployc.build import journal, store
-from deployc.build.journal import Journal
-from deployc.build.safetensors_file import sha256
+from deployc.build import store
+from deployc.build.weights import journal
+from deployc.build.weights.journal import Journal
+from deployc.build.weights.safetensors_file import sha256
 from deployc.diagnostics import Diagnostic, Stop
 from deployc.types.manifest import Artifact, Content, Manifest
 

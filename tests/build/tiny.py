@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from deployc.build.build import build
-from deployc.build.safetensors_file import Reader
+from deployc.build.weights.safetensors_file import Reader
 from deployc.facts.folder import Folder
 from deployc.facts.source import pinned
 from deployc.types.bundle import Recipe

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,22 +20,27 @@ class Pair:
     factor: float
 
 
+@dataclass(frozen=True, slots=True)
+class Low:
+    """The change of one tensor by all adapters' pairs."""
+
+    pairs: Sequence[Pair]
+    whole: bool = False
+
+    def rows(self, base: torch.Tensor | None, first: int, last: int) -> torch.Tensor:
+        """Rows [first, last) of W + Σ factor · B A, float32."""
+        if base is None:
+            raise ValueError("a pair changes a tensor that the base has")
+        for pair in self.pairs:
+            base = torch.addmm(base, pair.b[first:last], pair.a, alpha=pair.factor)
+        return base
+
+
 def scale(config: Mapping[str, Any], module: str) -> float:
     """alpha / r, or alpha / sqrt(r) for rsLoRA (peft, `LoraLayer.update_layer`), by `rank_pattern`, `alpha_pattern`."""
     rank = _pattern(config, "rank_pattern", module, config["r"])
     alpha = _pattern(config, "alpha_pattern", module, config["lora_alpha"])
     return float(alpha / math.sqrt(rank)) if config.get("use_rslora") else float(alpha / rank)
-
-
-def delta(pairs: Iterable[Pair], first: int, last: int) -> torch.Tensor:
-    """Rows [first, last) of the sum of all changes, float32. `pairs` is not empty."""
-    total: torch.Tensor | None = None
-    for pair in pairs:
-        part = (pair.b[first:last] @ pair.a) * pair.factor
-        total = part if total is None else total + part
-    if total is None:
-        raise ValueError("a module is merged with at least one adapter")
-    return total
 
 
 def _pattern(config: Mapping[str, Any], key: str, module: str, otherwise: Any) -> Any:

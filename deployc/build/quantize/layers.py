@@ -1,16 +1,20 @@
-"""Which layers become int8, and what config.json says of it, from the tensors' names and shapes."""
+"""Which layers are quantized, and what config.json says of it, from the tensors' names and shapes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from deployc.build import faults
-from deployc.build.layout import FLOATS
+from deployc.build.weights.layout import FLOATS, STORED
 from deployc.cost.weights import is_embedding, is_named, is_quantized
+from deployc.cost.weights.formats import SCHEMES
 from deployc.diagnostics import Diagnostic
+from deployc.types.bundle import Recipe
 from deployc.types.facts import TensorGroup
 from deployc.types.groups import Tensor
+from deployc.types.scheme import Scheme
 
 FUSED = (("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj"), ("w1", "w3"))
 """Layers that vLLM runs as one matrix (`packed_modules_mapping` of its models): quantized together or not at all."""
@@ -23,6 +27,16 @@ def quantized(tensors: Iterable[Tensor], ignore: tuple[str, ...]) -> list[str]:
         for name, dtype, shape in tensors
         if name.endswith(".weight") and dtype in FLOATS and is_quantized(TensorGroup(name, dtype, shape), ignore)
     ]
+
+
+def schemes(tensors: Iterable[Tensor], recipe: Recipe) -> dict[str, Scheme]:
+    """The scheme of every tensor that is quantized, its scales in the model's dtype."""
+    if recipe.weights == "none":
+        return {}
+    scheme = replace(SCHEMES[recipe.weights], scale_dtype=STORED[recipe.dtype])
+    if scheme.group:
+        scheme = replace(scheme, group=recipe.group_size)
+    return dict.fromkeys(quantized(tensors, recipe.ignore), scheme)
 
 
 def left_alone(tensors: Sequence[Tensor], ignore: tuple[str, ...]) -> list[str]:

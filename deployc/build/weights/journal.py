@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from deployc.build.safetensors_file import sha256
+from deployc.build.weights.safetensors_file import sha256
 
 NAME = ".journal"
 

@@ -1,8 +1,7 @@
-"""One safetensors file, read by header and `pread`, written by header and `pwrite`: no mmap, no library.
+"""One safetensors file: its layout, and reading it by header and `pread`: no mmap, no library.
 
-Format: 8 bytes little-endian length N, N bytes of JSON, the data. As the safetensors library does it, tensors are laid
-out by falling element size and then by name, so that each begins at a multiple of its element, and the header is
-padded with spaces to a multiple of 8 bytes.
+Format: 8 bytes little-endian length N, N bytes of JSON, the data. Each tensor begins at a multiple of its element, and
+the header is padded with spaces to a multiple of 8 bytes.
 """
 
 from __future__ import annotations
@@ -10,16 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from deployc.facts.headers import read_header
 from deployc.types.facts import DTYPE_BYTES
 from deployc.types.groups import Tensor
-
-CHUNK = 16 * 2**20
-"""Bytes moved at once where a tensor is only copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +66,6 @@ class Reader:
                 at += got
         return content
 
-    def chunks(self, begin: int, end: int) -> Iterator[tuple[int, bytearray]]:
-        """Offset and bytes of the range, CHUNK bytes at a time."""
-        for at in range(begin, end, CHUNK):
-            yield at, self.read(at, min(at + CHUNK, end))
-
     def close(self) -> None:
         """Close the file."""
         os.close(self._fd)
@@ -86,53 +77,15 @@ class Reader:
         self.close()
 
 
-class Writer:
-    """A file made under a temporary name, of its full size from the start, and renamed by `commit`.
-
-    Leaving the context without `commit` removes it. Raises OSError (ENOSPC …) already when it is made.
-    """
-
-    def __init__(self, path: Path, tensors: Iterable[Tensor], metadata: Mapping[str, str]) -> None:
-        self.path = path
-        self.temporary = path.with_name(f".{path.name}.partial")
-        header, self.slots, self.size = layout(tensors, metadata)
-        self._fd = os.open(self.temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        self._committed = False
-        try:
-            os.posix_fallocate(self._fd, 0, self.size)  # a full disk is met now, not after an hour of work
-            self.write(0, header)
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def write(self, begin: int, content: bytes | bytearray) -> None:
-        """Put all of `content` at `begin`, bytes from the start of the file."""
-        at = 0
-        with memoryview(content) as view:
-            while at < len(content):
-                at += os.pwrite(self._fd, view[at:], begin + at)
-
-    def commit(self) -> str:
-        """Sync, hash what lies on the disk, rename; returns the sha256, 64 hex digits."""
-        os.fsync(self._fd)
-        digest = sha256(self.temporary)
-        self.temporary.replace(self.path)
-        self._committed = True
-        sync_folder(self.path.parent)
-        return digest
-
-    def __enter__(self) -> Writer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._fd)
-        if not self._committed:
-            self.temporary.unlink(missing_ok=True)
-
-
 def layout(tensors: Iterable[Tensor], metadata: Mapping[str, str]) -> tuple[bytes, dict[str, Slot], int]:
-    """The header's bytes (length included), each tensor's place, and the size of the whole file in bytes."""
-    ordered = sorted(tensors, key=lambda t: (-DTYPE_BYTES[t[1]], t[0]))
+    """The header's bytes (length included), each tensor's place, and the size of the whole file in bytes.
+
+    Tensors lie in the order given; where one would not begin at a multiple of its element, all lie by falling element
+    size and then by name, as the safetensors library does it.
+    """
+    ordered = list(tensors)
+    if not _aligned(ordered):
+        ordered.sort(key=lambda t: (-DTYPE_BYTES[t[1]], t[0]))
     entries: dict[str, object] = {"__metadata__": dict(metadata)} if metadata else {}
     at, places = 0, []
     for name, dtype, shape in ordered:
@@ -160,6 +113,15 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _aligned(tensors: Iterable[Tensor]) -> bool:
+    at = 0
+    for _, dtype, shape in tensors:
+        if at % max(1, round(DTYPE_BYTES[dtype])):
+            return False
+        at += _bytes(dtype, shape)
+    return True
 
 
 def _bytes(dtype: str, shape: tuple[int, ...]) -> int:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from deployc.build import faults
-from deployc.build.merge import Pair, scale
-from deployc.build.safetensors_file import Reader, Slot
-from deployc.build.tensors import as_float32
+from deployc.build.merge.lora import Low, Pair, scale
+from deployc.build.weights.safetensors_file import Reader, Slot
+from deployc.build.weights.tensors import as_float32
 from deployc.diagnostics import error
 from deployc.facts.faults import Fault
 
@@ -74,3 +74,18 @@ class Adapter:
 
     def __exit__(self, *_: object) -> None:
         self._reader.close()
+
+
+class Adapters:
+    """All adapters of a merge: what they change, and how."""
+
+    def __init__(self, adapters: Sequence[Adapter]) -> None:
+        self._adapters = adapters
+
+    def changed(self, base: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+        """The shape, after the merge, of every tensor that they have a say in; `base` has those before it."""
+        return {name: base[name] for adapter in self._adapters for name in sorted(adapter.merged)}
+
+    def of(self, name: str) -> Low:
+        """The change of one tensor, read into memory."""
+        return Low([pair for adapter in self._adapters if (pair := adapter.pair(name)) is not None])

@@ -1,0 +1,200 @@
+"""One shard: read in the order it lies, each tensor merged, quantized or copied, chunk by chunk, on several threads.
+
+One thread reads, one hashes what was read, some compute, one writes and hashes what is written, all at once; chunks
+stay in order, and each is computed by one thread alone, so that the bytes do not depend on how many there are. Runs in
+the build interpreter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from deployc.build import faults
+from deployc.build.quantize import rows as quantize
+from deployc.build.weights.layout import FLOATS, Work
+from deployc.build.weights.safetensors_file import Reader
+from deployc.build.weights.tensors import BLOCK, CHUNK, DTYPES, as_bytes, as_float32, ranges
+from deployc.build.weights.writer import Writer
+from deployc.facts.faults import Fault
+from deployc.types.facts import DTYPE_BYTES
+
+Advance = Callable[[str, int], None]
+"""(tensor, bytes written since the last call)."""
+Put = tuple[int, memoryview | bytearray]
+"""Bytes from the start of the file, and what goes there."""
+
+
+class Change(Protocol):
+    """What adapters make of one tensor."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether it needs all rows at once."""
+
+    def rows(self, base: torch.Tensor | None, first: int, last: int) -> torch.Tensor:
+        """Rows [first, last) of the result in float32, of the base's rows among them (None: it has no such tensor)."""
+
+
+class Changes(Protocol):
+    """The adapters, as far as this pass asks them."""
+
+    def of(self, name: str) -> Change:
+        """The change of a tensor that they have a say in, with all that it needs read into memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Rows [first, last) of a tensor: `raw` are the base's bytes among them."""
+
+    work: Work
+    change: Change | None
+    raw: bytearray
+    first: int
+    last: int
+
+
+def write(
+    reader: Reader, writer: Writer, work: Sequence[Work], changes: Changes, threads: int, advance: Advance
+) -> str:
+    """Fill the writer's file; returns the sha256 of the whole input file, which is read exactly once.
+
+    Raises Fault DC275 for a weight that is not finite, OSError.
+    """
+    digest = hashlib.sha256(reader.read(0, reader.data))
+    waiting: deque[tuple[Chunk, Future[list[Put]]]] = deque()
+    writes: deque[tuple[Chunk, int, Future[None]]] = deque()
+
+    def written(limit: int) -> None:
+        while len(writes) > limit:
+            done, size, end = writes.popleft()
+            end.result()
+            advance(done.work.name, size)
+
+    with (
+        ThreadPoolExecutor(1) as hasher,
+        ThreadPoolExecutor(threads) as pool,
+        ThreadPoolExecutor(1) as out,
+    ):
+
+        def handed_on(limit: int) -> None:
+            while len(waiting) > limit:
+                chunk, made = waiting.popleft()
+                puts = made.result()
+                writes.append((chunk, sum(len(content) for _, content in puts), out.submit(_put, writer, puts)))
+
+        try:
+            hashed: deque[Future[None]] = deque()
+            for chunk in _chunks(reader, work, changes):
+                hashed.append(hasher.submit(digest.update, chunk.raw))
+                waiting.append((chunk, pool.submit(_made, chunk, writer)))
+                handed_on(threads + 1)
+                written(2)
+                while len(hashed) > 2:
+                    hashed.popleft().result()
+            handed_on(0)
+            written(0)
+            for end in hashed:
+                end.result()
+        except BaseException:
+            for executor in (hasher, pool, out):
+                executor.shutdown(wait=False, cancel_futures=True)
+            raise
+    return digest.hexdigest()
+
+
+def _chunks(reader: Reader, work: Sequence[Work], changes: Changes) -> Iterator[Chunk]:
+    """Every tensor's rows; all of the file's bytes are in one of them, in the order they lie."""
+    for item in work:
+        change = changes.of(item.name) if item.changed else None
+        source = item.source
+        stride = 0 if source is None else round(math.prod(source.shape[1:]) * DTYPE_BYTES[source.dtype])
+        at, end = (0, 0) if source is None else (source.begin, source.end)
+        rows = item.shape[0] if item.shape else 1
+        for first, last in [(0, rows)] if change is not None and change.whole else ranges(item.shape, CHUNK):
+            until = end if last == rows else min(at + (last - first) * stride, end)
+            yield Chunk(item, change, reader.read(at, until), first, last)
+            at = until
+
+
+def _put(writer: Writer, puts: Sequence[Put]) -> None:
+    for at, content in puts:
+        writer.write(at, content)
+
+
+def _made(chunk: Chunk, writer: Writer) -> list[Put]:
+    """A chunk as it is stored. Raises Fault DC275."""
+    item = chunk.work
+    if item.copied and item.dtype not in FLOATS:
+        return [(_place(writer, item.name, chunk.first), chunk.raw)]
+    parts: dict[str, list[torch.Tensor]] = {}
+    for first, last in _blocks(chunk):
+        values = _values(chunk, first, last)
+        if item.copied:
+            continue
+        if item.scheme is None:
+            made = {item.name: values.to(DTYPES[item.dtype])}
+        else:
+            made = quantize.stored(item.scheme, item.name.removesuffix(".weight"), values.to(DTYPES[item.dtype]))
+        for name, tensor in made.items():
+            parts.setdefault(name, []).append(tensor)
+    if item.copied:
+        return [(_place(writer, item.name, chunk.first), chunk.raw)]
+    puts: list[Put] = [
+        (
+            _place(writer, name, chunk.first),
+            as_bytes(torch.cat(tensors) if len(tensors) > 1 else tensors[0].contiguous()),
+        )
+        for name, tensors in parts.items()
+    ]
+    if item.scheme is not None and chunk.last == item.shape[0]:
+        for name, tensor in quantize.constants(item.scheme, item.name.removesuffix(".weight"), item.shape).items():
+            puts.append((writer.slots[name].begin, as_bytes(tensor)))
+    return puts
+
+
+def _blocks(chunk: Chunk) -> Iterator[tuple[int, int]]:
+    """Ranges of a chunk's rows, from its first on."""
+    rows = chunk.last - chunk.first
+    if chunk.change is not None and chunk.change.whole:
+        yield 0, rows
+        return
+    yield from ranges((rows, *chunk.work.shape[1:]), BLOCK)
+
+
+def _values(chunk: Chunk, first: int, last: int) -> torch.Tensor:
+    """Rows of a chunk in float32, changed; checked, as one infinity would spoil every answer of the model."""
+    item, base = chunk.work, None
+    if item.source is not None:
+        shape = (item.source.shape or (1,))[1:]
+        stride = round(math.prod(shape) * DTYPE_BYTES[item.source.dtype])
+        raw = memoryview(chunk.raw)[first * stride : last * stride]
+        base = as_float32(raw, item.source.dtype, (len(raw) // stride if stride else last - first, *shape))
+    at = chunk.first
+    values = base if chunk.change is None else chunk.change.rows(base, at + first, at + last)
+    if values is None:
+        raise ValueError(f"{item.name} is neither the base's nor an adapter's")
+    if values.numel():
+        low, high = torch.aminmax(values)
+        largest = max(-float(low), float(high))
+        if not largest <= LARGEST[item.dtype]:  # NaN too
+            spoiled = base is not None and not bool(torch.isfinite(base).all())
+            raise Fault(faults.merged_not_finite(item.name, item.dtype, spoiled))
+    return values
+
+
+def _place(writer: Writer, name: str, row: int) -> int:
+    slot = writer.slots[name]
+    rows = slot.shape[0] if slot.shape else 1
+    return slot.begin + row * ((slot.end - slot.begin) // max(rows, 1))
+
+
+LARGEST = {"F16": 65519.0, "BF16": 3.3961e38, "F32": torch.finfo(torch.float32).max, "F64": math.inf}
+"""Below this a float32 value rounds to a finite one of the dtype."""
