@@ -1,8 +1,9 @@
 """A JSON Lines file of the user's: read, checked, and the lines of it chosen; only the standard library is needed.
 
-A line is an object with `text` (a string) or `messages` (of a chat, for the model's own template); other keys are
-passed over, empty lines too. Of a file with more lines than are wanted those are taken that are spread evenly over it,
-so that a file in order of topics gives some of each, and the same file always the same lines.
+A line is an object with `text` (a string) or `messages` (of a chat, for the model's own template); its answer must be
+JSON where it has `json: true` or a `response_format` of type json_object or json_schema, as requests name it. Other
+keys are passed over, empty lines too. Of a file with more lines than are wanted those are taken that are spread evenly
+over it, so that a file in order of topics gives some of each, and the same file always the same lines.
 """
 
 from __future__ import annotations
@@ -24,11 +25,15 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a file: its number from 1, and either a text or the messages of a chat ({role, content, …})."""
+    """One line of a file: its number from 1, and either a text or the messages of a chat ({role, content, …}).
+
+    `json`: the answer must be JSON.
+    """
 
     number: int
     text: str | None = None
     messages: tuple[Mapping[str, Any], ...] | None = None
+    json: bool = False
 
 
 def read_text(path: Path, samples: int, shown: str = "") -> tuple[list[Line], Report]:
@@ -102,10 +107,15 @@ def _parsed(number: int, raw: bytes) -> Line | str:
         case _, None:
             return "`text` is not a string"
         case None, list(messages):
-            return _wrong_chat(messages) or Line(number, messages=tuple(messages))
+            return _wrong_chat(messages) or Line(number, messages=tuple(messages), json=_asks_json(value))
         case None, _:
             return "`messages` is not a list"
     return "both `text` and `messages`: one must be chosen"
+
+
+def _asks_json(value: Mapping[str, Any]) -> bool:
+    form = value.get("response_format")
+    return value.get("json") is True or (isinstance(form, dict) and form.get("type") in ("json_object", "json_schema"))
 
 
 def _wrong_chat(messages: Sequence[Any]) -> str | None:
