@@ -19,7 +19,7 @@ ORDER = [
 ]  # fmt: skip
 PURE = {"diagnostics", "units", "types", "spec", "cost", "rules", "choose", "emit", "plan", "views"}
 HEAVY = {"torch", "transformers", "peft", "safetensors", "compressed_tensors", "docker", "pynvml",
-         "huggingface_hub", "modelscope", "httpx", "vllm"}  # fmt: skip
+         "huggingface_hub", "modelscope", "httpx", "vllm", "llmcompressor"}  # fmt: skip
 EDGE = HEAVY | {"subprocess", "socket", "urllib", "requests", "asyncio", "ssl", "http", "shutil"}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

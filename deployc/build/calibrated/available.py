@@ -1,0 +1,41 @@
+"""How much memory this process may still take: MemAvailable, and what its cgroup leaves where that is less. Linux."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path("/")
+
+
+def available(root: Path = ROOT) -> int | None:
+    """Bytes; None where this system does not say. `root` is where proc/ and sys/ lie."""
+    return min([*_host(root), *_groups(root)], default=None)
+
+
+def _host(root: Path) -> Iterator[int]:
+    if match := re.search(r"^MemAvailable:\s+(\d+) kB$", _text(root / "proc/meminfo"), re.MULTILINE):
+        yield int(match[1]) * 1024
+
+
+def _groups(root: Path) -> Iterator[int]:
+    """Of each cgroup (version 2) around this process: its limit less what is held and cannot be dropped."""
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        number, _, path = line.split(":", 2)
+        if number != "0":
+            continue
+        group = Path(path.lstrip("/"))
+        for folder in (group, *group.parents):
+            place = root / "sys/fs/cgroup" / folder
+            limit, held = _text(place / "memory.max").strip(), _text(place / "memory.current").strip()
+            if limit.isdecimal() and held.isdecimal():
+                dropped = re.search(r"^inactive_file (\d+)$", _text(place / "memory.stat"), re.MULTILINE)
+                yield max(0, int(limit) - int(held) + (int(dropped[1]) if dropped else 0))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
