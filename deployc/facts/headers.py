@@ -7,6 +7,7 @@ then the data, every tensor's `data_offsets` relative to it, without overlap or 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,8 +17,12 @@ from deployc.types.groups import Tensor
 
 MAX_HEADER = 100_000_000
 """Bytes; safetensors' own MAX_HEADER_SIZE."""
+MAX_DIMENSIONS = 64
+"""Of one tensor: what torch can reduce over (ATen/WrapDimUtilsMulti.h, dim_bitset_size)."""
 
 INDEX = "model.safetensors.index.json"
+_HALF = re.compile("[\ud800-\udfff]")
+_UNPRINTED = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _BITS = {name: round(size * 8) for name, size in DTYPE_BYTES.items()}
 
 Read = Callable[[str, int, int], bytes]
@@ -38,12 +43,16 @@ def read_header(name: str, size: int, where: str, read: Read) -> list[Tensor]:
 def parse_header(name: str, where: str, header: bytes, data: int) -> list[Tensor]:
     """The tensors that a header's JSON names, checked against `data`, the bytes that follow it in the file."""
     try:
-        entries = json.loads(header)
+        entries = json.loads(header.decode(), object_pairs_hook=_each_once)  # of bytes it would take UTF-16 as well
+    except _Twice as twice:
+        raise faults.bad_header(name, where, f"its header names {_short(str(twice))} twice.") from None
     except (ValueError, RecursionError) as wrong:
         raise faults.bad_header(name, where, f"its header is not JSON ({wrong}).") from None
     if not isinstance(entries, dict) or header[:1] != b"{":
         raise faults.bad_header(name, where, "its header is not a JSON object.")
-    entries.pop("__metadata__", None)
+    metadata = entries.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(_is_text(text) for pair in metadata.items() for text in pair):
+        raise faults.bad_header(name, where, "its __metadata__ is not an object of strings.")
     spans: list[tuple[int, int, str]] = []
     tensors: list[Tensor] = []
     for tensor, entry in entries.items():
@@ -54,23 +63,45 @@ def parse_header(name: str, where: str, header: bytes, data: int) -> list[Tensor
     return tensors
 
 
+class _Twice(Exception):
+    """A key that an object has twice: Python keeps the last of them and other readers the first."""
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        seen: set[str] = set()
+        raise _Twice(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
+    return made
+
+
 def _entry(name: str, where: str, tensor: str, entry: Any) -> tuple[str, tuple[int, ...], int, int]:
+    shown = _short(tensor)
+    if _UNPRINTED.search(tensor):
+        raise faults.bad_header(name, where, f"the name {tensor!r:.60} has characters that no tensor's name has.")
     try:
         dtype, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
     except (TypeError, KeyError, ValueError):
-        raise faults.bad_header(name, where, f"{tensor} lacks dtype, shape or data_offsets.") from None
+        raise faults.bad_header(name, where, f"{shown} lacks dtype, shape or data_offsets.") from None
+    if isinstance(shape, list) and len(shape) > MAX_DIMENSIONS:
+        raise faults.bad_header(
+            name, where, f"{shown} has {len(shape):,} dimensions; at most {MAX_DIMENSIONS} are possible."
+        )
     numbers = [*shape, begin, end] if isinstance(shape, list) else [None]
     if not all(type(n) is int and 0 <= n < 2**63 for n in numbers):
-        raise faults.bad_header(name, where, f"{tensor} has a shape or offset that is no whole number.")
+        raise faults.bad_header(name, where, f"{shown} has a shape or offset that is no whole number.")
     bits = _BITS.get(dtype) if isinstance(dtype, str) else None
     if bits is None:
         fix = "Use a checkpoint in a dtype of the safetensors format, or a newer deployc."
-        raise faults.bad_header(name, where, f"{tensor} has the unknown dtype {dtype!r}.", fix)
-    total = bits
+        raise faults.bad_header(name, where, f"{shown} has the unknown dtype {dtype!r:.60}.", fix)
     for n in shape:
-        total *= n
-    if -(-total // 8) != end - begin:
-        detail = f"{tensor}: shape {shape} of {dtype} is {-(-total // 8):,} bytes, its offsets span {end - begin:,}."
+        bits *= n
+        if bits >= 2**66:  # no file is so large; without a limit many large numbers would be multiplied for hours
+            raise faults.bad_header(name, where, f"{shown} has an impossible shape: {shape!r:.60}.")
+    if bits % 8:
+        raise faults.bad_header(name, where, f"{shown}: shape {shape!r:.60} of {dtype} does not end at a whole byte.")
+    if bits // 8 != end - begin:
+        detail = f"{shown}: shape {shape!r:.60} of {dtype} is {bits // 8:,} bytes, its offsets span {end - begin:,}."
         raise faults.bad_header(name, where, detail)
     return dtype, tuple(shape), begin, end
 
@@ -81,13 +112,24 @@ def _check_spans(name: str, where: str, spans: list[tuple[int, int, str]], data:
     for begin, end, tensor in spans:
         if begin != at:
             fault = "overlaps the tensor before it" if begin < at else "leaves a hole before it"
-            raise faults.bad_header(name, where, f"{tensor} begins at {begin:,}, which {fault} (expected {at:,}).")
+            detail = f"{_short(tensor)} begins at {begin:,}, which {fault} (expected {at:,})."
+            raise faults.bad_header(name, where, detail)
         at = end
     if at > data:
         detail = f"its tensors take {at:,} bytes but only {data:,} follow the header: it is truncated."
         raise faults.bad_header(name, where, detail)
     if at < data:
         raise faults.bad_header(name, where, f"{data - at:,} bytes follow its last tensor that belong to none.")
+
+
+def _is_text(value: Any) -> bool:
+    """A string that UTF-8 can hold; JSON's escapes can spell half a surrogate pair, which it cannot."""
+    return isinstance(value, str) and not _HALF.search(value)
+
+
+def _short(tensor: str) -> str:
+    """A name as a message has it: a header of 100 MB may be one name."""
+    return tensor if len(tensor) <= 120 else f"{tensor[:120]}…"
 
 
 def _something_else(name: str, where: str, start: bytes, length: int, size: int) -> faults.Fault:

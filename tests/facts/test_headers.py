@@ -33,6 +33,11 @@ def entry(begin: int, end: int, shape: Any = (4,), dtype: Any = "U8") -> dict[st
     return {"dtype": dtype, "shape": list(shape) if isinstance(shape, tuple) else shape, "data_offsets": [begin, end]}
 
 
+def twice(name: str) -> bytes:
+    one = f'"{name}":{json.dumps(entry(0, 4))}'
+    return f"{{{one},{one}}}".encode()
+
+
 def test_a_right_file() -> None:
     assert read(safetensors(GOOD)) == GOOD
 
@@ -68,6 +73,29 @@ def test_a_right_file() -> None:
         (with_header({"a": entry(0, 4), "b": entry(2, 6)}, 6), "b begins at 2, which overlaps"),
         (with_header({"a": entry(0, 4), "b": entry(5, 9)}, 9), "b begins at 5, which leaves a hole"),
         (with_header({"a": entry(4, 8)}, 8), "leaves a hole"),
+        (with_header(twice("a"), 4), "names a twice"),
+        (with_header(b'{"a":{"dtype":"U8","dtype":"I8","shape":[4],"data_offsets":[0,4]}}', 4), "names dtype twice"),
+        (with_header(twice("__metadata__"), 4), "names __metadata__ twice"),
+        (with_header({"__metadata__": {"format": 1}}, 0), "not an object of strings"),
+        (with_header({"__metadata__": {"format": {"a": "b"}}}, 0), "not an object of strings"),
+        (with_header({"__metadata__": [], "a": entry(0, 4)}, 4), "not an object of strings"),
+        (with_header({"__metadata__": None, "a": entry(0, 4)}, 4), "not an object of strings"),
+        (with_header(b'{"__metadata__":{"a":"\\ud800"}}', 0), "not an object of strings"),
+        (with_header({"a\0b": entry(0, 4)}, 4), "characters that no tensor's name has"),
+        (with_header({"a\x1b[2Jb": entry(0, 4)}, 4), "characters that no tensor's name has"),
+        (with_header(b'{"\\udfff":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}}', 4), "characters that no"),
+        (with_header(json.dumps({"a": entry(0, 4)}).encode("utf-16-le"), 4), "not JSON"),
+        (with_header(b'{"\xed\xa0\x80":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}}', 4), "not JSON"),
+        (with_header({"a": entry(0, 4, shape=(2**62, 2**62, 0))}, 4), "impossible shape"),
+        (with_header({"a": entry(0, 4, shape=(1,) * 65)}, 4), "65 dimensions"),
+        (with_header(b'{"a":' + b"9" * 5000 + b"}", 4), "not JSON"),
+        (with_header({"a": entry(0, 3, shape=(5,), dtype="F4")}, 3), "whole byte"),
+        (with_header({"a": entry(4, 0)}, 4), "its offsets span -4"),
+        (with_header({"a": entry(0, 4) | {"data_offsets": [False, 4]}}, 4), "no whole number"),
+        (with_header({"a": entry(0, 4) | {"data_offsets": [0, 4.0]}}, 4), "no whole number"),
+        (with_header({"a": entry(0, 4) | {"data_offsets": [-4, 0]}}, 4), "no whole number"),
+        (with_header({"a": entry(0, 4) | {"data_offsets": [0, 4, 8]}}, 4), "a lacks"),
+        (with_header(b'{"a":NaN}', 0), "a lacks"),
     ],
 )  # fmt: skip
 def test_each_damage_has_its_words(content: bytes, says: str) -> None:
@@ -76,6 +104,55 @@ def test_each_damage_has_its_words(content: bytes, says: str) -> None:
     assert fault.value.diagnostic.code == "DC204"
     assert says in fault.value.diagnostic.detail
     assert fault.value.diagnostic.fix
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"n" * 10**6: entry(0, 4, dtype="Q" * 10**6)}, {"n" * 10**6: entry(0, 5)}, {"n" * 10**6: entry(1, 5)},
+        {"n" * 10**6: 1}, {"a": entry(0, 4, shape=(2**62,) * 64)}, {"\0" * 10**6: entry(0, 4)},
+        twice("n" * 10**6), {"a": entry(0, 4, dtype="Q" * 10**6)},
+    ],
+)  # fmt: skip
+def test_what_is_said_stays_short(header: Any) -> None:
+    with pytest.raises(Fault) as fault:
+        read(with_header(header, 4))
+    assert len(fault.value.diagnostic.detail) < 500
+
+
+JSON_PIECES = [b'"', b"{", b"}", b"[", b"]", b",", b":", b"0", b"1", b"4", b"-", b".0", b" ", b"\\ud800", b"a", b"F32"]
+DAMAGE = st.lists(
+    st.tuples(
+        st.sampled_from(["put", "cut", "insert"]),
+        st.integers(0, 400),
+        st.sampled_from(JSON_PIECES) | st.binary(min_size=1, max_size=9),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@pytest.mark.build
+@given(st.booleans(), DAMAGE)
+def test_a_mutated_file_is_read_as_the_library_reads_it_or_refused(grows: bool, damage: Any) -> None:
+    """Whatever we take for a file, the safetensors library reads too, and as the same tensors."""
+    from safetensors import deserialize
+
+    content = safetensors(GOOD)
+    for kind, at, change in damage:
+        place, before = at % len(content), len(content)
+        rest = content[place + (0 if kind == "insert" else len(change)) :]
+        content = content[:place] + (b"" if kind == "cut" else change) + rest
+        if grows and place >= 8:  # the length that stands before the header follows it
+            length = int.from_bytes(content[:8], "little") + len(content) - before
+            content = (length % 2**64).to_bytes(8, "little") + content[8:]
+    try:
+        found = read(content)
+    except Fault as fault:
+        assert fault.diagnostic.code == "DC204"
+        return
+    theirs = {name: (about["dtype"], tuple(about["shape"])) for name, about in deserialize(content)}  # type: ignore[no-untyped-call]
+    assert {name: (dtype, shape) for name, dtype, shape in found} == theirs
 
 
 @given(st.binary(max_size=64), st.integers(0, 300), st.integers(0, 5))
