@@ -55,16 +55,20 @@ class Reader:
     def read(self, begin: int, end: int) -> bytearray:
         """Exactly the bytes [begin, end). Raises Fault DC204 where the file was cut since it was opened."""
         content = bytearray(end - begin)
-        at = 0
         with memoryview(content) as view:
-            while at < len(content):
-                got = os.preadv(self._fd, [view[at:]], begin + at)
-                if got == 0:
-                    from deployc.facts import faults
-
-                    raise faults.bad_header(self.path.name, self._where, f"it ends after {begin + at:,} bytes.")
-                at += got
+            self.fill(view, begin)
         return content
+
+    def fill(self, view: memoryview, begin: int) -> None:
+        """Read so many bytes from `begin` on as `view` takes. Raises as `read` does."""
+        at = 0
+        while at < len(view):
+            got = os.preadv(self._fd, [view[at:]], begin + at)
+            if got == 0:
+                from deployc.facts import faults
+
+                raise faults.bad_header(self.path.name, self._where, f"it ends after {begin + at:,} bytes.")
+            at += got
 
     def close(self) -> None:
         """Close the file."""

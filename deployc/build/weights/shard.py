@@ -21,14 +21,15 @@ from deployc.build import faults
 from deployc.build.quantize import rows as quantize
 from deployc.build.weights.layout import FLOATS, Work
 from deployc.build.weights.safetensors_file import Reader
-from deployc.build.weights.tensors import BLOCK, CHUNK, DTYPES, as_bytes, as_float32, ranges
+from deployc.build.weights.tensors import BLOCK, CHUNK, DTYPES, as_bytes, as_float32, empty, is_finite, ranges
 from deployc.build.weights.writer import Writer
 from deployc.facts.faults import Fault
 from deployc.types.facts import DTYPE_BYTES
+from deployc.types.scheme import Scheme
 
 Advance = Callable[[str, int], None]
 """(tensor, bytes written since the last call)."""
-Put = tuple[int, memoryview | bytearray]
+Put = tuple[int, memoryview]
 """Bytes from the start of the file, and what goes there."""
 
 
@@ -40,7 +41,10 @@ class Change(Protocol):
         """Whether it needs all rows at once."""
 
     def rows(self, base: torch.Tensor | None, first: int, last: int) -> torch.Tensor:
-        """Rows [first, last) of the result in float32, of the base's rows among them (None: it has no such tensor)."""
+        """Rows [first, last) of the result in float32, of the base's rows among them (None: it has no such tensor).
+
+        `base` is the callee's to work in.
+        """
 
 
 class Changes(Protocol):
@@ -56,7 +60,7 @@ class Chunk:
 
     work: Work
     change: Change | None
-    raw: bytearray
+    raw: memoryview
     first: int
     last: int
 
@@ -120,7 +124,9 @@ def _chunks(reader: Reader, work: Sequence[Work], changes: Changes) -> Iterator[
         rows = item.shape[0] if item.shape else 1
         for first, last in [(0, rows)] if change is not None and change.whole else ranges(item.shape, CHUNK):
             until = end if last == rows else min(at + (last - first) * stride, end)
-            yield Chunk(item, change, reader.read(at, until), first, last)
+            raw = empty(until - at)
+            reader.fill(raw, at)
+            yield Chunk(item, change, raw, first, last)
             at = until
 
 
@@ -132,69 +138,73 @@ def _put(writer: Writer, puts: Sequence[Put]) -> None:
 def _made(chunk: Chunk, writer: Writer) -> list[Put]:
     """A chunk as it is stored. Raises Fault DC275."""
     item = chunk.work
-    if item.copied and item.dtype not in FLOATS:
-        return [(_place(writer, item.name, chunk.first), chunk.raw)]
-    parts: dict[str, list[torch.Tensor]] = {}
-    for first, last in _blocks(chunk):
-        values = _values(chunk, first, last)
-        if item.copied:
-            continue
-        if item.scheme is None:
-            made = {item.name: values.to(DTYPES[item.dtype])}
-        else:
-            made = quantize.stored(item.scheme, item.name.removesuffix(".weight"), values.to(DTYPES[item.dtype]))
-        for name, tensor in made.items():
-            parts.setdefault(name, []).append(tensor)
     if item.copied:
+        _check(chunk)
         return [(_place(writer, item.name, chunk.first), chunk.raw)]
-    puts: list[Put] = [
-        (
-            _place(writer, name, chunk.first),
-            as_bytes(torch.cat(tensors) if len(tensors) > 1 else tensors[0].contiguous()),
-        )
-        for name, tensors in parts.items()
-    ]
+    stored = _plain(chunk) if item.scheme is None else _quantized(chunk, item.scheme)
+    puts: list[Put] = [(_place(writer, name, chunk.first), as_bytes(tensor)) for name, tensor in stored.items()]
     if item.scheme is not None and chunk.last == item.shape[0]:
         for name, tensor in quantize.constants(item.scheme, item.name.removesuffix(".weight"), item.shape).items():
             puts.append((writer.slots[name].begin, as_bytes(tensor)))
     return puts
 
 
-def _blocks(chunk: Chunk) -> Iterator[tuple[int, int]]:
+def _plain(chunk: Chunk) -> dict[str, torch.Tensor]:
+    item = chunk.work
+    stored = torch.empty((chunk.last - chunk.first, *item.shape[1:]), dtype=DTYPES[item.dtype])
+    for first, last in _blocks(chunk):
+        _rounded(chunk, first, last, stored[first:last])
+    return {item.name: stored}
+
+
+def _quantized(chunk: Chunk, scheme: Scheme) -> dict[str, torch.Tensor]:
+    item = chunk.work
+    module, stored = item.name.removesuffix(".weight"), dict[str, torch.Tensor]()
+    for first, last in _blocks(chunk):
+        plain = torch.empty((last - first, *item.shape[1:]), dtype=DTYPES[item.dtype])
+        _rounded(chunk, first, last, plain)
+        for name, rows in quantize.stored(scheme, module, plain).items():
+            if name not in stored:
+                stored[name] = torch.empty((chunk.last - chunk.first, *rows.shape[1:]), dtype=rows.dtype)
+            stored[name][first:last] = rows
+    return stored
+
+
+def _blocks(chunk: Chunk) -> list[tuple[int, int]]:
     """Ranges of a chunk's rows, from its first on."""
-    rows = chunk.last - chunk.first
     if chunk.change is not None and chunk.change.whole:
-        yield 0, rows
-        return
-    yield from ranges((rows, *chunk.work.shape[1:]), BLOCK)
+        return [(0, chunk.last - chunk.first)]
+    return ranges((chunk.last - chunk.first, *chunk.work.shape[1:]), BLOCK)
 
 
-def _values(chunk: Chunk, first: int, last: int) -> torch.Tensor:
-    """Rows of a chunk in float32, changed; checked, as one infinity would spoil every answer of the model."""
+def _rounded(chunk: Chunk, first: int, last: int, into: torch.Tensor) -> None:
+    """Rows of a chunk, changed, rounded once; checked, as one infinity would spoil every answer of the model."""
     item, base = chunk.work, None
     if item.source is not None:
-        shape = (item.source.shape or (1,))[1:]
+        shape = item.source.shape[1:]
         stride = round(math.prod(shape) * DTYPE_BYTES[item.source.dtype])
-        raw = memoryview(chunk.raw)[first * stride : last * stride]
+        raw = chunk.raw[first * stride : last * stride]
         base = as_float32(raw, item.source.dtype, (len(raw) // stride if stride else last - first, *shape))
-    at = chunk.first
-    values = base if chunk.change is None else chunk.change.rows(base, at + first, at + last)
+    values = base if chunk.change is None else chunk.change.rows(base, chunk.first + first, chunk.first + last)
     if values is None:
         raise ValueError(f"{item.name} is neither the base's nor an adapter's")
-    if values.numel():
-        low, high = torch.aminmax(values)
-        largest = max(-float(low), float(high))
-        if not largest <= LARGEST[item.dtype]:  # NaN too
-            spoiled = base is not None and not bool(torch.isfinite(base).all())
-            raise Fault(faults.merged_not_finite(item.name, item.dtype, spoiled))
-    return values
+    into.copy_(values)
+    if not is_finite(into):
+        _check(chunk)
+        raise Fault(faults.merged_not_finite(item.name, item.dtype, base=False))
+
+
+def _check(chunk: Chunk) -> None:
+    """Raises Fault DC275 where the base's own weight is not finite."""
+    source = chunk.work.source
+    if source is None or source.dtype not in FLOATS or not chunk.raw:
+        return
+    if not is_finite(torch.frombuffer(chunk.raw, dtype=DTYPES[source.dtype])):
+        raise Fault(faults.merged_not_finite(source.name, source.dtype, base=True))
 
 
 def _place(writer: Writer, name: str, row: int) -> int:
+    """Where a tensor's row lies in the file."""
     slot = writer.slots[name]
     rows = slot.shape[0] if slot.shape else 1
     return slot.begin + row * ((slot.end - slot.begin) // max(rows, 1))
-
-
-LARGEST = {"F16": 65519.0, "BF16": 3.3961e38, "F32": torch.finfo(torch.float32).max, "F64": math.inf}
-"""Below this a float32 value rounds to a finite one of the dtype."""

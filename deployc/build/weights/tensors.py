@@ -11,6 +11,11 @@ DTYPES = {
     "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F64": torch.float64, "I8": torch.int8,
     "I32": torch.int32, "I64": torch.int64, "F8_E4M3": torch.float8_e4m3fn,
 }  # fmt: skip
+_BITS = {
+    torch.bfloat16: (torch.int16, 0x7F80), torch.float16: (torch.int16, 0x7C00),
+    torch.float32: (torch.int32, 0x7F800000), torch.float64: (torch.int64, 0x7FF0000000000000),
+}  # fmt: skip
+"""The whole number of a dtype's width, and the bits of infinity."""
 BLOCK = 2**18
 """Elements worked on at once: 1 MiB in float32, so that a block stays in a core's own cache from step to step."""
 CHUNK = 2**21
@@ -18,10 +23,26 @@ CHUNK = 2**21
 
 
 def as_float32(raw: bytearray | memoryview, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
-    """The values of `raw` in float32."""
+    """The values of `raw` in float32, in memory of their own."""
     if not raw:
         return torch.empty(shape, dtype=torch.float32)
-    return torch.frombuffer(raw, dtype=DTYPES[dtype]).reshape(shape).float()
+    return torch.frombuffer(raw, dtype=DTYPES[dtype]).reshape(shape).to(torch.float32, copy=True)
+
+
+def empty(size: int) -> memoryview:
+    """Memory to be filled, not zeroed before."""
+    return as_bytes(torch.empty(size, dtype=torch.uint8))
+
+
+def is_finite(values: torch.Tensor) -> bool:
+    """Whether no value is infinite or NaN.
+
+    Their sum is finite only if they all are; the bits of one that is not are those above the largest finite number.
+    """
+    if math.isfinite(float(values.sum(dtype=torch.float32 if values.dtype == torch.float16 else None))):
+        return True
+    whole, infinity = _BITS[values.dtype]
+    return int((values.view(whole) & torch.iinfo(whole).max).amax()) < infinity
 
 
 def as_bytes(tensor: torch.Tensor) -> memoryview:
