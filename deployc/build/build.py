@@ -17,7 +17,7 @@ from deployc import __version__
 from deployc.build import faults, inputs, process
 from deployc.build import store as shelf
 from deployc.build.inputs import Inputs
-from deployc.build.quantize import layers
+from deployc.build.quantize.config import quantization_config
 from deployc.build.weights.safetensors_file import Reader, sha256
 from deployc.diagnostics import Report, Stop
 from deployc.facts.adapter import WEIGHTS
@@ -123,7 +123,8 @@ def _small_files(recipe: Recipe, checked: Inputs) -> dict[str, bytes]:
     for key in [key for key in ("dtype", "torch_dtype") if key in config] or ["dtype"]:
         config[key] = recipe.dtype
     if checked.quantized:
-        config["quantization_config"] = layers.quantization_config(checked.left_alone)
+        scheme = next(iter(checked.quantized.values()))
+        config["quantization_config"] = quantization_config(scheme, checked.left_alone)
     files = {name: (checked.model / name).read_bytes() for name in checked.copied}
     return files | {"config.json": _json(config)}
 

@@ -92,9 +92,12 @@ def bad_store(store: Path, reason: str) -> Diagnostic:
 
 
 def split_layers(module: str, alone: Sequence[str]) -> Diagnostic:
-    """`ignore` leaves one of several layers that the engine fuses."""
+    """`ignore` leaves one of several layers that the engine fuses, or some experts of a layer."""
     detail = f"{module}: quantization.ignore leaves {', '.join(alone)} at 16 bit but not those it is fused with."
-    fix = "Ignore q_proj, k_proj and v_proj together, and gate_proj and up_proj together: the engine runs each as one."
+    fix = (
+        "Ignore q_proj, k_proj and v_proj together, gate_proj and up_proj together, and a layer's experts all or none: "
+        "the engine runs each as one."
+    )
     return error("DC282", "quantization.ignore splits a fused layer", detail, fix)
 
 
@@ -105,7 +108,7 @@ def ignores_nothing(name: str) -> Diagnostic:
 
 
 def nothing_to_quantize(model: str) -> Diagnostic:
-    """int8 was asked for and no linear layer is left to quantize."""
+    """Quantized weights were asked for and no linear layer is left to quantize."""
     detail = f"{model}: no linear layer is left that would be quantized."
     return error("DC284", "there is nothing to quantize", detail, "Shorten quantization.ignore, or set weights: none.")
 

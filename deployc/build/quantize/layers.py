@@ -1,10 +1,10 @@
-"""Which layers are quantized, and what config.json says of it, from the tensors' names and shapes."""
+"""Which layers are quantized, and which are named as left alone, from the tensors' names and shapes."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from deployc.build import faults
 from deployc.build.weights.layout import FLOATS, STORED
@@ -16,12 +16,14 @@ from deployc.types.facts import TensorGroup
 from deployc.types.groups import Tensor
 from deployc.types.scheme import Scheme
 
+EXPERTS = re.compile(r"(.+\.experts)\.")
+LAYER = re.compile(r"layers\.[0-9]+\.")
 FUSED = (("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj"), ("w1", "w3"))
 """Layers that vLLM runs as one matrix (`packed_modules_mapping` of its models): quantized together or not at all."""
 
 
 def quantized(tensors: Iterable[Tensor], ignore: tuple[str, ...]) -> list[str]:
-    """Names of the tensors that become int8, by the rule that the prediction of memory uses."""
+    """Names of the tensors that are quantized, by the rule that the prediction of memory uses."""
     return [
         name
         for name, dtype, shape in tensors
@@ -40,38 +42,32 @@ def schemes(tensors: Iterable[Tensor], recipe: Recipe) -> dict[str, Scheme]:
 
 
 def left_alone(tensors: Sequence[Tensor], ignore: tuple[str, ...]) -> list[str]:
-    """The modules whose matrix stays at 16 bit, embeddings apart; lm_head always, be it tied or not."""
+    """The modules whose matrix stays at 16 bit, embeddings apart; lm_head always, be it tied or not.
+
+    Experts that lie in one tensor have no names of their own: the engine asks for those of `experts.0.…` (vLLM 0.32,
+    compressed_tensors_moe.py, get_moe_method), which a pattern answers; it is matched from the name's beginning, which
+    the engine may call otherwise than the checkpoint does.
+    """
     taken = set(quantized(tensors, ignore))
     matrices = (
         name
         for name, dtype, shape in tensors
         if name.endswith(".weight") and len(shape) == 2 and not is_embedding(TensorGroup(name, dtype, shape))
     )
-    return sorted({name.removesuffix(".weight") for name in matrices if name not in taken} | {"lm_head"})
+    names = {name.removesuffix(".weight") for name in matrices if name not in taken} | {"lm_head"}
+    return sorted(names | {_pattern(module) for module in stacked(tensors)})
 
 
-def quantization_config(alone: Sequence[str]) -> dict[str, Any]:
-    """`quantization_config` of config.json, as compressed-tensors 0.17 to 0.20 write scheme W8A8 (`model_dump`).
+def stacked(tensors: Iterable[Tensor]) -> list[str]:
+    """The `…experts` modules that hold all their experts' matrices in tensors of three dimensions."""
+    found = (EXPERTS.match(name) for name, _, shape in tensors if len(shape) == 3)
+    return sorted({match[1] for match in found if match})
 
-    Fields that only one of those versions knows are left to their defaults; so is `version`, which names that library.
-    """
-    shared = {"num_bits": 8, "type": "int", "symmetric": True, "group_size": None}
-    group = {
-        "targets": ["Linear"],
-        "weights": {**shared, "strategy": "channel", "dynamic": False},
-        "input_activations": {**shared, "strategy": "token", "dynamic": True},
-        "output_activations": None,
-        "format": None,
-    }
-    return {
-        "config_groups": {"group_0": group},
-        "quant_method": "compressed-tensors",
-        "kv_cache_scheme": None,
-        "format": "int-quantized",
-        "quantization_status": "compressed",
-        "global_compression_ratio": None,
-        "ignore": list(alone),
-    }
+
+def _pattern(module: str) -> str:
+    """A pattern of all that is within a module, whatever stands before its layer's number."""
+    tail = module[match.start() :] if (match := LAYER.search(module)) else module
+    return rf"re:(.*\.)?{re.escape(tail)}\..*"
 
 
 def check(model: str, tensors: Sequence[Tensor], ignore: tuple[str, ...]) -> Iterator[Diagnostic]:
@@ -90,7 +86,7 @@ def check(model: str, tensors: Sequence[Tensor], ignore: tuple[str, ...]) -> Ite
 
 
 def _split(alone: Iterable[str], modules: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
-    """Parents of fused layers of which `alone` holds some and not all, with the names that it holds."""
+    """What the engine runs as one and `alone` holds in part: the module around it, with the names that it holds."""
     left, known = set(alone), set(modules)
     for parent in sorted({module.rpartition(".")[0] for module in known}):
         for names in FUSED:
@@ -98,3 +94,11 @@ def _split(alone: Iterable[str], modules: Iterable[str]) -> Iterator[tuple[str, 
             held = [name for name in there if f"{parent}.{name}" in left]
             if held and len(held) < len(there):
                 yield parent, held
+    routed: dict[str, list[str]] = {}
+    for module in sorted(known):
+        if match := EXPERTS.match(module):
+            routed.setdefault(match[1], []).append(module)
+    for parent, members in routed.items():
+        held = [member.removeprefix(f"{parent}.") for member in members if member in left]
+        if held and len(held) < len(members):
+            yield parent, [*held[:3], "…"] if len(held) > 3 else held
