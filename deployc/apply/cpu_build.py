@@ -28,8 +28,8 @@ def pins(version: str) -> Mapping[str, Any]:
         "versions"
     ]
     if version not in versions:
-        detail = f"vllm {version}: CPU builds are known of {', '.join(versions)}"
-        raise Stop(error("DC623", "No CPU build of this version is known", detail, f"--version {list(versions)[-1]}"))
+        detail = f"vllm {version} for the CPU: known are {', '.join(versions)}"
+        raise Stop(error("DC623", "The packages of this version are not known", detail, f"--version {[*versions][-1]}"))
     return versions[version]
 
 

@@ -15,11 +15,15 @@ MARKER = "deployc-engine.json"
 """Written last by the installation: an environment of ours without it is incomplete."""
 
 
-def environment_path(version: str, cpu: bool, env: Mapping[str, str]) -> Path:
-    """`$XDG_DATA_HOME/deployc/engines/vllm-<version>[-cpu]`; a relative XDG_DATA_HOME is ignored, as XDG says."""
+def data_home(env: Mapping[str, str]) -> Path:
+    """$XDG_DATA_HOME, else ~/.local/share; a relative XDG_DATA_HOME is ignored, as XDG says."""
     home = Path(env.get("XDG_DATA_HOME", ""))
-    base = home if home.is_absolute() else files.home(env) / ".local" / "share"
-    return base / "deployc" / "engines" / f"vllm-{version}{'-cpu' if cpu else ''}"
+    return home if home.is_absolute() else files.home(env) / ".local" / "share"
+
+
+def environment_path(version: str, cpu: bool, env: Mapping[str, str]) -> Path:
+    """`$XDG_DATA_HOME/deployc/engines/vllm-<version>[-cpu]`."""
+    return data_home(env) / "deployc" / "engines" / f"vllm-{version}{'-cpu' if cpu else ''}"
 
 
 def on_cpu(deploy: Deploy) -> bool:

@@ -1,4 +1,4 @@
-"""Makes an engine environment apart from the tool's: a venv, vLLM in it, and the CPU build's mends."""
+"""Makes environments apart from the tool's: a venv, and in it vLLM (with the CPU build's mends) or the quantizer."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import shutil
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from deployc import files
-from deployc.apply import cpu_build
+from deployc.apply import cpu_build, quantizer
 from deployc.apply.engine_env import MARKER, environment_path, installed_version
 from deployc.apply.state import now
 from deployc.diagnostics import ExitCode, Report, Stop, error, warning
@@ -30,59 +31,103 @@ _IGNORED = ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", 
 _PIP = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_PROGRESS_BAR": "off", "PYTHONUNBUFFERED": "1"}
 
 
-def install(version: str, *, cpu: bool, path: Path | None, env: Mapping[str, str], say: Say) -> tuple[Path, Report]:
-    """The prefix of a finished environment with vLLM `version`; made if it is not there, remade if it is incomplete.
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What is to be made: `version` of `distribution` in `prefix`, `program` in its bin/ once it is finished.
 
-    A virtual environment cannot be moved, so it grows where it stays and its marker file is written last.
+    `cpu`: torch's build for the CPU is wanted. `disk` in bytes, 0 where it is not known. `fill` is called with pip, the
+    prefix and a folder for what is only needed meanwhile.
     """
-    prefix = (path or environment_path(version, cpu, env)).absolute()
+
+    distribution: str
+    version: str
+    prefix: Path
+    cpu: bool
+    program: str
+    disk: int
+    fill: Callable[[Callable[..., None], Path, Path], None]
+
+
+def install(version: str, *, cpu: bool, path: Path | None, env: Mapping[str, str], say: Say) -> tuple[Path, Report]:
+    """The prefix of a finished environment with vLLM `version`; made if it is not there, remade if it is incomplete."""
+    prefix = path or environment_path(version, cpu, env)
+    if not cpu:
+        return _made(Environment("vllm", version, prefix, cpu, "vllm", 0, _packages([f"vllm=={version}"])), env, say)
+    pins = cpu_build.pins(version)
+
+    def fill(pip: Callable[..., None], prefix: Path, scratch: Path) -> None:
+        cpu_build.install(pins, prefix, scratch, pip)
+
+    return _made(Environment("vllm", version, prefix, cpu, "vllm", parse_bytes(pins["disk"]), fill), env, say)
+
+
+def install_quantizer(
+    version: str | None, *, cpu: bool, path: Path | None, env: Mapping[str, str], say: Say
+) -> tuple[Path, Report]:
+    """The same for llm-compressor, None = the version that artifacts are made with. `cpu`: on a host without a GPU."""
+    version = version or quantizer.default_version()
+    pins = quantizer.pins(version)
+    say(f"torch for {'the CPU: no NVIDIA GPU is used here' if cpu else 'NVIDIA GPUs'}")
+    prefix = path or quantizer.environment_path(version, env)
+    disk = parse_bytes(pins["disk"]["cpu" if cpu else "gpu"])
+    return _made(
+        Environment(quantizer.NAME, version, prefix, cpu, "python", disk, _packages(pins["packages"])), env, say
+    )
+
+
+def _packages(wanted: Sequence[str]) -> Callable[[Callable[..., None], Path, Path], None]:
+    return lambda pip, _, __: pip("install", *wanted)
+
+
+def _made(wanted: Environment, env: Mapping[str, str], say: Say) -> tuple[Path, Report]:
+    """A virtual environment cannot be moved, so it grows where it stays and its marker file is written last."""
+    wanted = replace(wanted, prefix=wanted.prefix.absolute())
+    prefix = wanted.prefix
     with _alone(prefix):
-        if _finished(prefix, version, cpu):
-            say(f"vllm {version} is installed in {prefix}")
+        if _finished(wanted):
+            say(f"{wanted.distribution} {wanted.version} is installed in {prefix}")
             return prefix, Report()
-        pins = cpu_build.pins(version) if cpu else None
         _clear(prefix, say)
-        _room(prefix, parse_bytes(pins["disk"]) if pins else 0, say)
+        _room(prefix, wanted.disk, say)
         say(f"making {prefix} with Python {sys.version.split()[0]}")
         _run([sys.executable, "-m", "venv", str(prefix)], env, say)
         pip = [str(prefix / "bin" / "python"), "-m", "pip"]
         scratch = prefix / "tmp"  # on the same disk as the environment: /tmp is often small
         scratch.mkdir()
         pip_env = {**env, "TMPDIR": str(scratch)}
-        if pins:
-            cpu_build.install(pins, prefix, scratch, lambda *words: _run([*pip, *words], pip_env, say))
-        else:
-            _run([*pip, "install", f"vllm=={version}"], pip_env, say)
+        wanted.fill(lambda *words: _run([*pip, *words], pip_env, say), prefix, scratch)
         shutil.rmtree(scratch)
-        return prefix, _finish(prefix, version, cpu, say)
+        return prefix, _finish(wanted, say)
 
 
-def _finish(prefix: Path, version: str, cpu: bool, say: Say) -> Report:
+def _finish(wanted: Environment, say: Say) -> Report:
     report = Report()
-    found, torch = installed_version(prefix), installed_version(prefix, "torch") or "none"
+    prefix, name, version = wanted.prefix, wanted.distribution, wanted.version
+    found, torch = installed_version(prefix, name), installed_version(prefix, "torch") or "none"
     if found is None or found.split("+")[0] != version:
-        detail = f"pip is done, and {prefix} holds vllm {found or 'nowhere'} instead of {version}"
+        detail = f"pip is done, and {prefix} holds {name} {found or 'nowhere'} instead of {version}"
         raise Stop(error("DC622", "The engine environment could not be made", detail, "look at pip's configuration"))
-    if cpu and not torch.endswith("+cpu"):
-        detail = f"torch {torch} is a GPU build: several GB of libraries that a CPU engine never uses"
+    if wanted.cpu and not torch.endswith("+cpu"):
+        detail = f"torch {torch} is a GPU build: several GB of libraries that are never used on a CPU"
         fix = "point pip at PyTorch's index of CPU wheels (PIP_EXTRA_INDEX_URL) and install again"
         report.add(warning("DC626", "torch is not the CPU build", detail, fix))
-    files.write_json(prefix / MARKER, {"format_version": "1.0", "engine": "vllm", "version": version, "cpu": cpu,
-                                       "torch": torch, "made": now()})  # fmt: skip
-    say(f"vllm {found} with torch {torch} in {prefix}")
+    files.write_json(prefix / MARKER, {"format_version": "1.0", "engine": name, "version": version,
+                                       "cpu": wanted.cpu, "torch": torch, "made": now()})  # fmt: skip
+    say(f"{name} {found} with torch {torch} in {prefix}")
     return report
 
 
-def _finished(prefix: Path, version: str, cpu: bool) -> bool:
+def _finished(wanted: Environment) -> bool:
     try:
-        marker: Any = json.loads((prefix / MARKER).read_text(encoding="utf-8"))
+        marker: Any = json.loads((wanted.prefix / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     return (
         isinstance(marker, dict)
-        and (marker.get("version"), marker.get("cpu")) == (version, cpu)
-        and (prefix / "bin" / "python").exists()  # dangling where the system's Python was replaced
-        and (prefix / "bin" / "vllm").exists()
+        and (marker.get("engine"), marker.get("version"), marker.get("cpu"))
+        == (wanted.distribution, wanted.version, wanted.cpu)
+        and (wanted.prefix / "bin" / "python").exists()  # dangling where the system's Python was replaced
+        and (wanted.prefix / "bin" / wanted.program).exists()
     )
 
 
