@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from deployc.diagnostics import Diagnostic
+from deployc.types.quality import Quality
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Manifest:
     threads: int
     built_at: str  # ISO 8601 UTC
     seconds: Mapping[str, float]
+    quality: Quality | None = None  # where it was measured
 
     @property
     def bytes(self) -> int:

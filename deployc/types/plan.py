@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from deployc.types.quality import Quality
+
 Action = Literal["build", "create", "replace", "update", "delete", "keep", "verify"]
 
 
@@ -22,6 +24,7 @@ class Observed:
     complete: bool
     healthy: bool | None = None
     artifact: bool | None = None  # is the recipe's artifact in the store
+    quality: Quality | None = None  # of that artifact, where it was measured
     flags: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     paths: Mapping[str, str] = field(default_factory=dict)
