@@ -58,7 +58,7 @@ def ends(templates: Mapping[str, str], tokenizer: Tokenizer) -> tuple[list[End],
     samples = [(name, sample) for name in served for sample in _samples(name == TOOLS)]
     rendered = render([(served[name], {**tokenizer.variables, **sample}) for name, sample in samples])
     for name in served:
-        end = _end(name, [(s, r) for (of, s), r in zip(samples, rendered, strict=True) if of == name], tokenizer)
+        end = _end(name, [r for (of, _), r in zip(samples, rendered, strict=True) if of == name], tokenizer)
         if isinstance(end, End):
             found.append(end)
         else:
@@ -85,11 +85,11 @@ def _samples(tools: bool) -> Iterator[dict[str, Any]]:
                 }
 
 
-def _end(name: str, rendered: list[tuple[dict[str, Any], Rendered]], tokenizer: Tokenizer) -> End | Diagnostic:
+def _end(name: str, rendered: list[Rendered], tokenizer: Tokenizer) -> End | Diagnostic:
     which = "chat template" if name == DEFAULT else f"chat template {name!r}"
-    if all(result.text is None for _, result in rendered):
-        return _failed(name, which, [result for _, result in rendered])
-    tails = [tail for _, result in rendered if (tail := _tail(result.text)) is not None]
+    if all(result.text is None for result in rendered):
+        return _failed(name, which, rendered)
+    tails = _tails(rendered)
     if not tails:
         return faults.end_unknown(
             f"The {which} renders a chat without the assistant's words.", "Try whether answers end, with messages."
@@ -121,6 +121,13 @@ def first_token(text: str, known: Mapping[str, int]) -> str | None:
     """The token that stands first in a text; of those at one place the longest."""
     found = [(at, -len(token), token) for token in known if (at := text.find(token)) >= 0]
     return min(found)[2] if found else None
+
+
+def _tails(rendered: list[Rendered]) -> list[str]:
+    """What follows the assistant's words, of the first pair of samples (one turn, one more) that has them at all."""
+    pairs = [rendered[at : at + 2] for at in range(0, len(rendered), 2)]
+    found = ([tail for r in pair if (tail := _tail(r.text)) is not None] for pair in pairs)
+    return next(filter(None, found), [])
 
 
 def _tail(text: str | None) -> str | None:
