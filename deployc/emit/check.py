@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from deployc.diagnostics import Diagnostic, Report, Span, error, warning
-from deployc.emit import quote
+from deployc.emit import calibration, quote
 from deployc.emit.flags import served_names
 from deployc.emit.launch import devices
 from deployc.spec.deploy import Deploy
@@ -40,6 +40,7 @@ def check(deploy: Deploy, facts: Facts, choices: Choices) -> Report:
     report.extend(_names(deploy, choices))
     report.extend(_values(deploy))
     report.extend(_cards(deploy, facts, choices))
+    report.extend(calibration.check(deploy, choices.weights.value))
     return report
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
+from deployc.emit.calibration import calibration, measurement, smoothing
 from deployc.emit.digest import sha256
 from deployc.spec.deploy import Deploy
 from deployc.types.bundle import Recipe
@@ -13,6 +14,9 @@ from deployc.types.facts import Facts
 BUILD_FORMAT = 1
 """Raised whenever the same recipe would be built to other bytes, so that older artifacts are not taken for it."""
 
+_WHERE_GIVEN = ("assume", "group_size", "calibration", "smoothquant")
+"""No part of the key where they are empty, so that keys of formats that do not know them stay what they were."""
+
 
 def recipe(deploy: Deploy, facts: Facts, choices: Choices) -> Recipe | None:
     """The recipe of the artifact, None where the source is served as it is."""
@@ -20,6 +24,7 @@ def recipe(deploy: Deploy, facts: Facts, choices: Choices) -> Recipe | None:
         return None
     merged = facts.adapters if choices.adapter_mode.value == "merge" else ()
     weight = {adapter.name: adapter.weight for adapter in deploy.adapters}
+    weights = choices.weights.value
     unnamed = Recipe(
         key="",
         model_source=facts.model.source,
@@ -28,10 +33,21 @@ def recipe(deploy: Deploy, facts: Facts, choices: Choices) -> Recipe | None:
         model_files=dict(facts.model.files),
         adapters=tuple((a.name, a.source, a.revision, weight[a.name]) for a in merged),
         adapter_files={f"{a.name}/{path}": content for a in merged for path, content in a.files.items()},
-        weights=choices.weights.value,
+        weights=weights,
         dtype=choices.dtype.value,
         ignore=tuple(deploy.quantization.ignore),
         assume=facts.model.assume,
+        calibration=calibration(deploy, facts.texts, weights),
+        smoothquant=smoothing(deploy, weights),
+        quality=measurement(deploy, facts.texts) if weights not in ("none", "checkpoint") else None,
     )
-    made_of = {name: value for name, value in asdict(unnamed).items() if value or name != "assume"}
-    return replace(unnamed, key=sha256({"format": BUILD_FORMAT, **made_of}))
+    return replace(unnamed, key=_key(unnamed))
+
+
+def _key(recipe: Recipe) -> str:
+    """sha256 of all that the bytes depend on: not of how they are measured, nor of where a text lies."""
+    made_of = {name: value for name, value in asdict(recipe).items() if value or name not in _WHERE_GIVEN}
+    del made_of["quality"]
+    if "calibration" in made_of:
+        del made_of["calibration"]["path"]
+    return sha256({"format": BUILD_FORMAT, **made_of})

@@ -19,7 +19,7 @@ from deployc.types.prediction import Growth, Prediction, SlaLine
 
 
 class Read(Protocol):
-    """What was read: every file's and variable's hash."""
+    """What was read of deploy.yaml: every file's and variable's hash."""
 
     @property
     def inputs(self) -> Mapping[str, str]: ...
@@ -60,7 +60,7 @@ def make(analysis: Analysed, observed: Observed) -> Plan:
         over = switch(taken, observed, prediction, timing(deploy, prediction).drain)
     made = document(
         deploy=deploy,
-        inputs=analysis.document.inputs if analysis.document else {},
+        inputs={**(analysis.document.inputs if analysis.document else {}), **(facts.texts if facts else {})},
         variables=analysis.document.variables if analysis.document else {},
         facts=facts,
         choices=analysis.choices,

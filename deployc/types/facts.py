@@ -206,6 +206,7 @@ class Facts:
     locked: bool  # all of it came from deploy.lock or local folders
     calibration: Calibration = NOT_CALIBRATED  # the cost model's constants: tool data, in no lockfile
     known_cards: tuple[GpuFacts, ...] = ()  # every card with a profile, by memory: tool data too
+    texts: Mapping[str, str] = field(default_factory=dict)  # text of the user's as deploy.yaml names it -> "sha256:…"
 
     @property
     def smallest(self) -> GpuFacts:

@@ -33,7 +33,7 @@ names in `model`. method: "gptq", "awq" or "smoothquant"; group_size; strength o
 scheme; left_alone: modules. dtype: "bfloat16" … text: {shown, tokens, lines: [{number, text, messages}]}. threads: a
 number, or null for one a core."""
 
-QUIET = {"TQDM_DISABLE": "1", "LLM_COMPRESSOR_LOG_DISABLED": "true", "TOKENIZERS_PARALLELISM": "false",
+QUIET = {"TQDM_DISABLE": "1", "LLM_COMPRESSOR_LOG_LEVEL": "ERROR", "TOKENIZERS_PARALLELISM": "false",
          "HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}  # fmt: skip
 """Read when the libraries are imported: bars and logs would fill a file nobody reads, and nothing is to be fetched."""
 LIBRARIES = ("llmcompressor", "compressed-tensors", "torch", "transformers")

@@ -20,23 +20,11 @@ def unreadable(shown: str, reason: str) -> Diagnostic:
     return _unusable(shown, reason[:1].lower() + reason[1:])
 
 
-def no_template(shown: str, detail: str) -> Diagnostic:
-    """`messages` that the model's own chat template does not take, or a model without one."""
-    return _unusable(shown, detail)
-
-
 def few_lines(shown: str, found: int, samples: int) -> Diagnostic:
     """Fewer than `samples`."""
     detail = f"{shown}: {found} {'line' if found == 1 else 'lines'}; samples is {samples}. All are used."
     fix = "Add lines like those that will be served, or lower `samples` to what there is."
     return warning("DC262", "the text has fewer lines than samples", detail, fix)
-
-
-def no_text() -> Diagnostic:
-    """Quality, or a calibrated format, without a text to look at."""
-    detail = "Neither quantization.quality.data nor quantization.calibration.data names a text."
-    fix = "Name a JSON Lines file with `text` or `messages` like those that will be served."
-    return error("DC263", "no text to calibrate with or measure on", detail, fix)
 
 
 def _unusable(shown: str, detail: str) -> Diagnostic:
