@@ -79,6 +79,7 @@ def resolved(
 
     `assume` maps dotted keys of the model's config.json to values that it is read with, as `--assume` does.
     """
+    from deployc.build.text.named import named_texts
     from deployc.facts import resolve
     from deployc.facts.calibration import calibration
     from deployc.facts.gpu_profile import cards
@@ -94,7 +95,9 @@ def resolved(
     analysis.report.extend(report)
     if analysis.facts is not None:
         constants = calibration(analysis.facts.engine.version)
-        analysis.facts = replace(analysis.facts, calibration=constants, known_cards=cards())
+        texts, report = named_texts(deploy)
+        analysis.report.extend(report)
+        analysis.facts = replace(analysis.facts, calibration=constants, known_cards=cards(), texts=texts)
     return analysis
 
 
@@ -146,6 +149,7 @@ def plan_of(analysis: Analysis, observe: Observe | None = None) -> Plan:
     """The plan of an analysis, as far as that came."""
     from deployc.cost.explain import explain
     from deployc.plan import make
+    from deployc.rules import quality
     from deployc.rules.case import Case
     from deployc.rules.changes.growth import growth
 
@@ -154,4 +158,6 @@ def plan_of(analysis: Analysis, observe: Observe | None = None) -> Plan:
         analysis.explanation = explain(deploy, facts, choices, prediction)
         analysis.growth = growth(Case(deploy, facts, choices, prediction))
     observed = observe(analysis) if observe and analysis.bundle else Observed(None, None, complete=False)
+    if deploy is not None and analysis.bundle is not None and analysis.bundle.recipe is not None:
+        analysis.report.extend(quality.known(analysis.bundle.recipe.quality, observed.quality, deploy.at))
     return make(analysis, observed)
