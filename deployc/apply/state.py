@@ -86,9 +86,13 @@ def locate(deploy: Deploy, folder: Path, env: Mapping[str, str]) -> State:
     """
     if deploy.target.state != "auto":
         return State(files.beside(folder, deploy.target.state))
-    home = Path(env.get("XDG_STATE_HOME", ""))
-    base = home if home.is_absolute() else files.home(env) / ".local" / "state"
-    return State(base / "deployc" / deploy.name)
+    return State(home(env) / deploy.name)
+
+
+def home(env: Mapping[str, str]) -> Path:
+    """The folder of all state folders that no deploy.yaml names: `$XDG_STATE_HOME/deployc`."""
+    named = Path(env.get("XDG_STATE_HOME", ""))
+    return (named if named.is_absolute() else files.home(env) / ".local" / "state") / "deployc"
 
 
 Phase = Literal["running", "restarting", "failed"]

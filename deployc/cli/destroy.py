@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from deployc.cli import options, show
+from deployc.cli.asking import agreed
 from deployc.cli.shaped import shaped
 from deployc.diagnostics import ExitCode
 
@@ -28,17 +29,9 @@ def command(
         runs = observe.status(place)
         what = f"{name} ({runs.condition}{f', {runs.url}' if runs.url else ''})"
         question = f"Take down {what}{' and remove all that is kept of it' if purge else ''}?"
-        if not _agreed(question):
+        if not agreed(question):
             show.text(f"{name}: left as it is; --yes does not ask")
             return ExitCode.INTERRUPTED
     stopped = destroy.destroy(place, purge=purge)
     show.text(f"{name}: stopped {stopped.entry}" if stopped else f"{name}: nothing was running")
     return ExitCode.OK
-
-
-def _agreed(question: str) -> bool:
-    """The user's answer; no answer is a no."""
-    try:
-        return typer.confirm(question, err=True)
-    except typer.Abort:
-        return False

@@ -1,8 +1,10 @@
-"""`deployc store`: the artifacts that were built on this host."""
+"""`deployc store`: the artifacts that were built on this host, whether they are whole, and those that can go."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,7 +13,9 @@ from deployc.cli.shaped import shaped
 from deployc.diagnostics import ExitCode, Report
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from deployc.apply.uses import Uses
+    from deployc.spec.deploy import Deploy
+    from deployc.types.manifest import Artifact
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -23,28 +27,33 @@ def store() -> None:
 
 @app.command("list")
 def listing(file: options.File = options.DEFAULT_FILE, json: options.Json = False) -> int:
-    """List the finished artifacts, the latest first. Example: deployc store list"""
-    from deployc.build.store import artifacts, damaged
-    from deployc.units import show_bytes
+    """List the finished artifacts, the latest first, and who uses them. Example: deployc store list"""
+    from deployc.build.store import artifacts, contents, damaged, locate
+    from deployc.views.store import listing as view
 
-    place = _place(file, json)
-    found, report = artifacts(place), Report(damaged(place))
+    deploy = shaped(file, json=json)
+    place = locate(deploy, os.environ)
+    found = artifacts(place)
+    known = _uses(deploy, file, (), [artifact.manifest.key for artifact in found])
+    report = Report([*damaged(place), *known.doubts])
+    document = {
+        "format_version": "1.0",
+        "name": deploy.name,
+        "store": str(place),
+        "artifacts": [_described(artifact, known.by.get(artifact.manifest.key, [])) for artifact in found],
+        "unfinished": [
+            {"key": one.key, "bytes": one.bytes, "at_work": one.at_work} for one in contents.unfinished(place)
+        ],
+        "sources": [
+            {"hub": one.hub, "source": one.source, "revision": one.revision, "bytes": one.bytes, "path": str(one.path)}
+            for one in contents.sources(place)
+        ],
+    }
     if json:
-        from deployc.plan.document import diagnostics
-
-        rows = [
-            {"key": a.manifest.key, "bytes": a.manifest.bytes, "built_at": a.manifest.built_at, "path": str(a.path)}
-            for a in found
-        ]
-        show.json({"format_version": "1.0", "artifacts": rows, "diagnostics": diagnostics(report)})
-        return ExitCode.OK
-    for artifact in found:
-        made = artifact.manifest
-        source = f"{made.recipe['model_source']} {made.recipe['weights']}"
-        show.text(f"{made.key[:12]}  {show_bytes(made.bytes):>9}  {made.built_at}  {source}")
-    show.report(report)
-    if not found:
-        show.text(f"{place}: no artifacts")
+        show.json(document | {"diagnostics": _diagnostics(report)})
+    else:
+        show.text(view(document))
+        show.report(report)
     return ExitCode.OK
 
 
@@ -54,27 +63,90 @@ def verify(
         str | None, typer.Argument(help="The first digits of one artifact's key; all of them where left out.")
     ] = None,
     file: options.File = options.DEFAULT_FILE,
+    json: options.Json = False,
 ) -> int:
     """Read every byte and compare with the manifest. Example: deployc store verify"""
-    from deployc.build.store import artifacts, damaged
+    from deployc.build.store import artifacts, damaged, faults, locate
     from deployc.build.store import verify as check
 
-    place = _place(file)
+    deploy = shaped(file, json=json)
+    place = locate(deploy, os.environ)
     report = Report(damaged(place)) if key is None else Report()
     chosen = [a for a in artifacts(place) if key is None or a.manifest.key.startswith(key)]
+    rows = []
     for artifact in chosen:
         wrong = check(place, artifact.manifest.key)
         report.extend(wrong)
-        show.text(f"{artifact.manifest.key[:12]}  {'damaged' if wrong else 'as it was built'}")
-    if not chosen:
-        show.text(f"{place}: no such artifact" if key else f"{place}: no artifacts")
-    show.report(report)
-    return ExitCode.FAILED if report.errors or (key and not chosen) else ExitCode.OK
+        rows.append({"key": artifact.manifest.key, "path": str(artifact.path), "whole": not wrong})
+        if not json:
+            show.text(f"{artifact.manifest.key[:12]}  {'damaged' if wrong else 'as it was built'}")
+    if key is not None and not chosen:
+        report.add(faults.no_such_artifact(place, key))
+    if json:
+        document = {"format_version": "1.0", "name": deploy.name, "store": str(place), "artifacts": rows}
+        show.json(document | {"diagnostics": _diagnostics(report)})
+    elif not chosen and key is None:
+        show.text(f"{place}: no artifacts")
+    if not json:
+        show.report(report)
+    return ExitCode.FAILED if report.errors else ExitCode.OK
 
 
-def _place(file: Path, json: bool = False) -> Path:
-    import os
+@app.command()
+def gc(
+    file: options.File = options.DEFAULT_FILE,
+    keep: Annotated[
+        int | None,
+        typer.Option("--keep", min=0, help="Newest artifacts that stay unused.", show_default="rollout.keep"),
+    ] = None,
+    state: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--state", exists=True, file_okay=False, help="A target.state of another deploy.yaml; repeatable."
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, and remove nothing.")] = False,
+    offline: options.Offline = False,
+    assume: options.Assume = None,
+    yes: options.Yes = False,
+    json: options.Json = False,
+) -> int:
+    """Remove what no deployment's history and no build needs. Example: deployc store gc --dry-run"""
+    from deployc.cli.collecting import Collection, collect
 
-    from deployc.build.store import locate
+    return collect(Collection(file, keep, tuple(state or ()), dry_run, offline, tuple(assume or ()), yes, json))
 
-    return locate(shaped(file, json=json), os.environ)
+
+def _uses(deploy: Deploy, file: Path, more: tuple[Path, ...], keys: list[str]) -> Uses:
+    from deployc.apply.uses import states, uses
+
+    return uses(states(deploy, file.parent, os.environ, more), keys)
+
+
+def _described(artifact: Artifact, used_by: list[str]) -> dict[str, Any]:
+    """An artifact as `store list --json` has it; the recipe is as its manifest says, which may be of an older tool."""
+    from deployc.build.store.contents import made_of
+    from deployc.facts.codec import encode
+
+    made, of = artifact.manifest, made_of(artifact.manifest.recipe)
+    quality = getattr(made, "quality", None)
+    return {
+        "key": made.key,
+        "bytes": made.bytes,
+        "built_at": made.built_at,
+        "path": str(artifact.path),
+        "made_of": [{"name": one.name, "source": one.source, "revision": one.revision} for one in of],
+        "weights": str(made.recipe.get("weights", "")),
+        "dtype": str(made.recipe.get("dtype", "")),
+        "quality": encode(quality) if quality is not None else None,
+        "tool": made.tool,
+        "torch": made.torch,
+        "seconds": dict(made.seconds),
+        "used_by": used_by,
+    }
+
+
+def _diagnostics(report: Report) -> Any:
+    from deployc.plan.document import diagnostics
+
+    return diagnostics(report)

@@ -11,27 +11,13 @@ from pathlib import Path
 
 import pytest
 from handmade import QWEN_ON_4090, deploy_of
+from shelved import KEY, OTHER, artifact
 
 from deployc.build import store
 from deployc.build.weights import journal
 from deployc.build.weights.journal import Journal
 from deployc.build.weights.safetensors_file import sha256
 from deployc.diagnostics import Diagnostic, Stop
-from deployc.types.manifest import Artifact, Content, Manifest
-
-KEY, OTHER = "a" * 64, "b" * 64
-MADE = {"config.json": "{}", "model.safetensors": "weights"}
-
-
-def artifact(place: Path, key: str = KEY, built_at: str = "2030-01-01T00:00:00+00:00") -> Artifact:
-    """Two small files, published."""
-    into = store.begin(place, key, 10)
-    for name, text in MADE.items():
-        (into / name).write_text(text)
-    (into / journal.NAME).write_text("{}")
-    files = {path.name: Content(path.stat().st_size, sha256(path)) for path in into.iterdir() if path.name in MADE}
-    manifest = Manifest(store.FORMAT_VERSION, key, {}, {}, files, "0", "2", 1, built_at, {})
-    return store.publish(place, into, manifest)
 
 
 @pytest.fixture
@@ -112,6 +98,58 @@ def test_missing_short_flipped_and_foreign_files(place: Path) -> None:
 def test_what_another_tool_left_in_the_building_folder_goes(place: Path) -> None:
     (store.begin(place, KEY, 10) / "of_another_tool.json").write_text("{}")
     assert store.verify(place, artifact(place).manifest.key) == []
+
+
+def test_a_crash_before_the_name_is_given_costs_no_shard(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(_: Path, __: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Path, "rename", crash)
+        artifact(place)
+    assert {p.name for p in (place / f".building-{KEY}").iterdir()} >= {journal.NAME, "model.safetensors"}
+    assert store.artifact_for(place, KEY) is None
+
+
+def test_a_crash_after_the_name_was_given_leaves_an_artifact(place: Path) -> None:
+    made = artifact(place)
+    (made.path / journal.NAME).write_text("{}")
+    assert store.verify(place, KEY) == []
+
+
+def test_the_folders_of_a_store_are_durable_in_their_parents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr("deployc.build.store.making.sync_folder", synced.append)
+    for _ in range(2):
+        with store.held(tmp_path / "a" / "b" / "store", KEY, lambda: None):
+            pass
+    assert synced == [tmp_path, tmp_path / "a", tmp_path / "a" / "b"]
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "folder"])
+def test_whatever_has_the_name_of_an_artifact_gives_way(place: Path, kind: str) -> None:
+    other = place.parent / "other"
+    other.mkdir()
+    (other / "mine").write_text("")
+    if kind == "file":
+        (place / KEY).write_text("")
+    elif kind == "link":
+        (place / KEY).symlink_to(other)
+    else:
+        (place / KEY).mkdir()
+    assert store.verify(place, artifact(place).manifest.key) == []
+    assert (other / "mine").exists()
+
+
+def test_a_file_that_cannot_be_read_is_damage_too(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> str:
+        raise OSError(5, "Input/output error", str(path))
+
+    artifact(place)
+    monkeypatch.setattr("deployc.build.store.shelf.sha256", refuse)
+    found = store.verify(place, KEY)
+    assert codes(found) == ["DC280", "DC280"]
+    assert "Input/output error" in found[0].detail
 
 
 def test_a_damaged_artifact_is_replaced(place: Path) -> None:
