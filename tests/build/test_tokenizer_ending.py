@@ -7,7 +7,22 @@ from typing import Any
 
 import pytest
 from tokenizer_folders import (
-    CHATML, GEMMA, GLM4, LLAMA3, MISTRAL, PARTS, PHI3, added, carried, codes, config, folder, model, parsed, said, whole,
+    CHATML,
+    GEMMA,
+    GLM4,
+    LLAMA3,
+    MISTRAL,
+    PARTS,
+    PHI3,
+    added,
+    carried,
+    codes,
+    config,
+    folder,
+    model,
+    parsed,
+    said,
+    whole,
 )  # fmt: skip
 
 from deployc.diagnostics import Severity

@@ -24,10 +24,17 @@ def text(template: str, **variables: object) -> str:
 @pytest.mark.parametrize(
     ("template", "expected"),
     [
-        ("{% for m in messages %}\n  {% if true %}\n{{ m.content }}\n  {% endif %}\n{% endfor %}\n", "Grüße, 你好 <b>&</b>\n"),
+        (
+            "{% for m in messages %}\n  {% if true %}\n{{ m.content }}\n  {% endif %}\n{% endfor %}\n",
+            "Grüße, 你好 <b>&</b>\n",
+        ),
         ("{{ messages | tojson }}", '[{"role": "user", "content": "Grüße, 你好 <b>&</b>"}]'),
         ("{{ {'b': 1, 'a': none} | tojson(indent=2) }}", '{\n  "b": 1,\n  "a": null\n}'),
-        ("{% for i in range(9) %}{% if i == 2 %}{% continue %}{% endif %}{% if i == 4 %}{% break %}{% endif %}{{ i }}{% endfor %}", "013"),
+        (
+            "{% for i in range(9) %}{% if i == 2 %}{% continue %}{% endif %}"
+            "{% if i == 4 %}{% break %}{% endif %}{{ i }}{% endfor %}",
+            "013",
+        ),
         ("{{ strftime_now('%Y') | length }}", "4"),
         ("{% set ns = namespace(n=1) %}{% for m in messages %}{% set ns.n = ns.n + 1 %}{% endfor %}{{ ns.n }}", "2"),
         ("{% generation %}{{ messages[0].role }}{% endgeneration %}!", "user!"),

@@ -30,7 +30,7 @@ from deployc.build.tokenizer.small import (
     is_vocabulary,
     written,
 )
-from deployc.build.tokenizer.template import DEFAULT, FILE, files, holder, templates
+from deployc.build.tokenizer.template import DEFAULT, FILE, files, holder, named, templates
 from deployc.diagnostics import Diagnostic, Report
 
 
@@ -66,9 +66,10 @@ def choose(model: Small, adapters: Sequence[Small], report: Report) -> Choice:
     generation = _winner(
         base, [o for o in offers if GENERATION in o.small.files], _generations, "generation configs", report
     )
-    if tokenizer is not base:
-        report.extend(_contradictions(base, tokenizer))
+    for small in (model, *adapters):
+        small.json(GENERATION)  # so that a fault in it names its folder
     for offer in offers:
+        report.extend(_contradictions(base, offer))
         if told := _told(base, offer, tokenizer, template, generation):
             report.add(told)
     kept = {n: raw for n, raw in model.files.items() if not (is_tokenizer(n) or is_template(n) or n == GENERATION)}
@@ -165,6 +166,8 @@ def _assembled(tokenizer: Offer, template: Offer) -> dict[str, bytes]:
     if template is tokenizer or not place:
         return found | files(template.small)
     config = tokenizer.tokenizer.json(CONFIG)
+    if place == CONFIG and named(config.get("chat_template")) == templates(template.small):
+        return found
     if config.pop("chat_template", None) is not None:
         found[CONFIG] = written(config)
     if place != CONFIG:

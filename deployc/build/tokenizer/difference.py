@@ -1,8 +1,8 @@
 """Where two tokenizers, templates or generation configs differ in meaning, in lines for people.
 
 Not compared, because nothing that is served depends on it: the order of keys and spaces in JSON, tokenizer_class,
-padding_side, truncation, model_max_length, the version that wrote a file, the list of additional special tokens (what
-counts of it are the `special` flags of the tokens themselves).
+padding_side, pad_token, truncation, model_max_length, the version that wrote a file, the list of additional special
+tokens (what counts of it are the `special` flags of the tokens themselves).
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from deployc.build.tokenizer.meaning import NAMED, Tokenizer
+from deployc.build.tokenizer.meaning import Tokenizer
 
+_SERVED = ("eos_token", "bos_token", "unk_token")
 _NO_MATTER = ("transformers_version", "_from_model_config")
 
 
 def tokenizers(old: Tokenizer, new: Tokenizer) -> list[str]:
     """What `new` says otherwise than `old`; empty where they mean the same."""
     lines = [*_tokens(old, new), *_flags(old, new)]
-    for key in NAMED:
+    for key in _SERVED:
         before, after = old.special.get(key), new.special.get(key)
         if before != after:
             lines.append(f"{key}: {_quoted(before)} -> {_quoted(after)}")
