@@ -12,7 +12,10 @@ TEMPLATE = (
     "{% for message in messages %}{% if message.role == 'tool' %}{{ raise_exception('no tools here') }}{% endif %}"
     "<{{ message.role }}>{{ message.content }}</s>{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
 )
-WORDS = "the model answers questions about cards memory weights layers and how fast a small engine can be".split()
+WORDS = (
+    "the", "model", "answers", "questions", "about", "cards", "memory", "weights", "layers", "and", "how", "fast",
+    "a", "small", "engine", "can", "be",
+)  # fmt: skip
 
 
 def sentences(count: int, seed: int = 0) -> list[str]:
@@ -74,4 +77,4 @@ def spoken(path: Path, count: int = 24) -> Path:
     """Texts and chats in turn."""
     said = sentences(count, seed=1)
     chats = [{"messages": [{"role": "user", "content": s}, {"role": "assistant", "content": s[::-1]}]} for s in said]
-    return jsonl(path, [chat if number % 2 else {"text": text} for number, (text, chat) in enumerate(zip(said, chats))])
+    return jsonl(path, [chats[number] if number % 2 else {"text": text} for number, text in enumerate(said)])
