@@ -111,6 +111,6 @@ def choices_of(**changes: Any) -> Choices:
         "max_num_batched_tokens": 2048, "gpu_memory_utilization": 0.9, "enforce_eager": False,
         "enable_prefix_caching": True,
     } | changes  # fmt: skip
-    plain = {name: values.pop(name) for name in ("ignore", "group_size") if name in values}
+    plain = {name: values.pop(name) for name in ("ignore",) if name in values}
     chosen: dict[str, Any] = {name: Choice(value, "search") for name, value in values.items()}
     return Choices(**plain, **chosen)

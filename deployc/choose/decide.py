@@ -9,12 +9,12 @@ from typing import Literal
 from deployc.choose import format as form
 from deployc.choose import sizes
 from deployc.cost import predict
-from deployc.cost.capability import INT8_BEFORE, INT8_SINCE
 from deployc.cost.kv_cache import keeps_prefixes, layout
 from deployc.cost.memory import memory
 from deployc.cost.parallel import undivided
 from deployc.cost.prediction import kv_room
 from deployc.cost.request import mean_request
+from deployc.cost.weights.formats import SCHEMES
 from deployc.cost.written import written_count, written_switch
 from deployc.diagnostics import Report
 from deployc.spec.deploy import Deploy
@@ -31,7 +31,7 @@ def decide(deploy: Deploy, facts: Facts) -> tuple[Choices | None, Prediction | N
 
 def draft(deploy: Deploy, facts: Facts) -> Choices:
     """The sizes of a file that leaves neither format nor spread open; of one that does, of its first options."""
-    return _sized(deploy, facts, _weights(deploy, facts)[0], _tensor_parallel(deploy, facts)[0])
+    return _sized(deploy, facts, form.weights(deploy, facts)[0], _tensor_parallel(deploy, facts)[0])
 
 
 def _spread(deploy: Deploy, facts: Facts) -> Choices:
@@ -41,7 +41,7 @@ def _spread(deploy: Deploy, facts: Facts) -> Choices:
     More cards an engine would hold more of the load at once, but each step would wait for the links between them;
     what is left of the cards serves as replicas.
     """
-    drafts = [_narrowest(deploy, facts, weights) for weights in _weights(deploy, facts)]
+    drafts = [_narrowest(deploy, facts, weights) for weights in form.weights(deploy, facts)]
     certain = [draft for draft in drafts if _starts(facts, draft, "low")]
     starting = certain or [draft for draft in drafts if _starts(facts, draft, "value")]
     return next((d for d in starting if _holds_the_load(deploy, facts, d)), (starting or drafts[-1:])[0])
@@ -53,20 +53,6 @@ def _narrowest(deploy: Deploy, facts: Facts, weights: Choice[str]) -> Choices:
     certain = (draft for draft in drafts if _starts(facts, draft, "low"))
     likely = (draft for draft in drafts if _starts(facts, draft, "value"))
     return next(certain, None) or next(likely, drafts[-1])
-
-
-def _weights(deploy: Deploy, facts: Facts) -> list[Choice[str]]:
-    asked = deploy.quantization.weights
-    because = deploy.because("quantization.weights") if deploy.written("quantization.weights") else "default"
-    if asked in ("none", "auto") and facts.model.quantization:
-        return [Choice("checkpoint", because, "the checkpoint is quantized already")]
-    if asked != "auto":
-        return [Choice(asked, because, "as written" if because != "default" else "weights stay as they are")]
-    options = [Choice("none", "search", "16-bit weights fit")]
-    capability = facts.smallest.compute_capability
-    if capability is None or INT8_SINCE <= capability < INT8_BEFORE:
-        options.append(Choice("int8", "search", "16-bit weights do not leave room for the load; int8 ones do"))
-    return options
 
 
 def _tensor_parallel(deploy: Deploy, facts: Facts) -> list[Choice[int]]:
@@ -109,6 +95,8 @@ def _sized(deploy: Deploy, facts: Facts, weights: Choice[str], tensor_parallel: 
         max_lora_rank=form.max_lora_rank(deploy, facts) if serves else None,
         max_loras=form.max_loras(deploy, facts) if serves else None,
     )
+    if (taken := SCHEMES.get(weights.value)) is not None and taken.group:
+        draft = replace(draft, group_size=form.group_size(deploy, facts, draft))
     draft = replace(draft, cpu_kv_cache_bytes=sizes.cpu_kv_cache(deploy, facts, draft))
     draft = replace(draft, max_num_seqs=sizes.max_num_seqs(deploy, facts, replicas.value, draft))
     draft = replace(draft, max_model_len=sizes.fitted_length(deploy, facts, draft))

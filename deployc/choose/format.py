@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from deployc.cost.capability import BF16_SINCE, words
+from deployc.cost.capability import BF16_SINCE, eight_bit, words
 from deployc.cost.lora_slots import lora_rank
+from deployc.cost.weights.cuts import GROUP_SIZES, cuts, largest_group
 from deployc.cost.written import written_count, written_flag
 from deployc.spec.deploy import Deploy
-from deployc.types.choices import Choice
+from deployc.types.choices import Choice, Choices
 from deployc.types.facts import Facts
 
 
@@ -22,6 +23,35 @@ def adapter_mode(deploy: Deploy) -> Choice[Literal["none", "merge", "serve"]]:
     if len(deploy.adapters) == 1:
         return Choice("merge", "default", "one adapter: merged, it costs nothing at run time")
     return Choice("serve", "default", "several adapters: each is served under its own name")
+
+
+def weights(deploy: Deploy, facts: Facts) -> list[Choice[str]]:
+    """What the file asks for; of `auto` the plainest first: 16 bit, then the 8-bit type that the card multiplies.
+
+    Never 4 bits by itself. With 8 bits a scale a row loses so little that nobody sees it; what 4 bits lose hangs on the
+    model and its use: it is for people to choose, with a text to calibrate and to measure on.
+    """
+    asked = deploy.quantization.weights
+    because = deploy.because("quantization.weights") if deploy.written("quantization.weights") else "default"
+    if asked in ("none", "auto") and facts.model.quantization:
+        return [Choice("checkpoint", because, "the checkpoint is quantized already")]
+    if asked != "auto":
+        return [Choice(asked, because, "as written" if because != "default" else "weights stay as they are")]
+    options = [Choice("none", "search", "16-bit weights fit")]
+    if (eight := eight_bit(facts.smallest)) is not None:
+        options.append(Choice(eight, "search", f"16-bit weights do not leave room for the load; {eight} ones do"))
+    return options
+
+
+def group_size(deploy: Deploy, facts: Facts, choices: Choices) -> Choice[int]:
+    """Inputs that share a scale in 4-bit weights, whole groups on a rank; 128 where no size does: a rule says so."""
+    asked = deploy.quantization.group_size
+    if asked != "auto":
+        return Choice(asked, deploy.because("quantization.group_size"), "as written")
+    found = largest_group(cuts(facts, choices))
+    if found is None:
+        return Choice(GROUP_SIZES[0], "default", "no size divides the inputs of every layer")
+    return Choice(found, "default", "the largest that divides the inputs of every quantized layer on a rank")
 
 
 def dtype(deploy: Deploy, facts: Facts) -> Choice[str]:

@@ -9,20 +9,45 @@ BF16_SINCE = (8, 0)
 """vllm/platforms/cuda.py, supported_dtypes."""
 INT8_SINCE, INT8_BEFORE = (7, 5), (10, 0)
 """W8A8 int8: vllm, compressed_tensors_w8a8_int8 and csrc/quantization/w8a8: no kernel on Blackwell."""
+FP8_SINCE = (8, 9)
+"""W8A8 fp8: vllm 0.32, compressed_tensors_w8a8_fp8.py, get_min_capability. Below, the weights are widened in the kernel
+and activations stay at 16 bit (Marlin: compressed_tensors_w8a16_fp8.py)."""
 FP8_KV_SINCE = (8, 9)
 """vllm/v1/attention/backends/triton_attn.py: e4m3 conversions; below, FlashInfer alone has them."""
 KERNELS_SINCE = (7, 5)
-"""The images of recent versions carry no kernels for V100 (7.0): vllm's CMakeLists.txt, CUDA_SUPPORTED_ARCHS."""
+"""The images of recent versions carry no kernels for V100 (7.0): vllm's CMakeLists.txt, CUDA_SUPPORTED_ARCHS. Marlin,
+which multiplies by packed integers and widened fp8, begins there too (kernels/linear/mixed_precision/marlin.py)."""
+WITHOUT_CPU_KERNEL = ("int8-weight-only",)
+"""The CPU engine has one for packed integers of 4 bits alone: vllm 0.32, kernels/linear/mixed_precision/cpu.py."""
+
+
+def eight_bit(card: GpuFacts) -> str | None:
+    """The 8-bit weights that a card multiplies in their own type: "fp8" where it can, as it rounds outliers less; else
+    "int8"; None where neither. Of a card whose capability is not known, as of the CPU, "int8"."""
+    capability = card.compute_capability
+    if capability is None:
+        return "int8"
+    if capability >= FP8_SINCE:
+        return "fp8"
+    return "int8" if INT8_SINCE <= capability < INT8_BEFORE else None
 
 
 def has_kernels(card: GpuFacts, choices: Choices) -> bool:
     """Whether a card runs these weights in this dtype at all; what is not known of a card is not held against it."""
     capability = card.compute_capability
-    if capability is None:
-        return True
-    if choices.weights.value == "int8" and not INT8_SINCE <= capability < INT8_BEFORE:
+    if not has_weight_kernels(card, choices.weights.value):
         return False
-    return capability >= (BF16_SINCE if choices.dtype.value == "bfloat16" else KERNELS_SINCE)
+    return capability is None or capability >= (BF16_SINCE if choices.dtype.value == "bfloat16" else KERNELS_SINCE)
+
+
+def has_weight_kernels(card: GpuFacts, weights: str) -> bool:
+    """Whether a card multiplies by weights of a format of ours."""
+    capability = card.compute_capability
+    if capability is None:
+        return not (card.name == "cpu" and weights in WITHOUT_CPU_KERNEL)
+    if weights == "int8":
+        return INT8_SINCE <= capability < INT8_BEFORE
+    return weights in ("none", "checkpoint") or capability >= KERNELS_SINCE
 
 
 def reads_fp8_kv(facts: Facts) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 
 from deployc.emit.calibration import calibration, measurement, smoothing
@@ -11,10 +12,10 @@ from deployc.types.bundle import Recipe
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts
 
-BUILD_FORMAT = 1
+BUILD_FORMAT = 2
 """Raised whenever the same recipe would be built to other bytes, so that older artifacts are not taken for it."""
 
-_WHERE_GIVEN = ("assume", "group_size", "calibration", "smoothquant")
+_WHERE_GIVEN = ("assume", "group_size", "calibration", "smoothquant", "template")
 """No part of the key where they are empty, so that keys of formats that do not know them stay what they were."""
 
 
@@ -35,13 +36,26 @@ def recipe(deploy: Deploy, facts: Facts, choices: Choices) -> Recipe | None:
         adapter_files={f"{a.name}/{path}": content for a in merged for path, content in a.files.items()},
         weights=weights,
         dtype=choices.dtype.value,
-        ignore=tuple(deploy.quantization.ignore),
+        ignore=tuple(deploy.quantization.ignore) if weights != "none" else (),
         assume=facts.model.assume,
         calibration=calibration(deploy, facts.texts, weights),
         smoothquant=smoothing(deploy, weights),
+        template=_template(deploy, facts.texts),
         quality=measurement(deploy, facts.texts) if weights not in ("none", "checkpoint") else None,
     )
     return replace(unnamed, key=_key(unnamed))
+
+
+def sixteen_bit(recipe: Recipe) -> Recipe:
+    """The recipe of the same model before it is quantized, with a key of its own."""
+    plain = replace(recipe, weights="none", ignore=(), group_size=0, calibration=None, smoothquant=0.0, quality=None)
+    return replace(plain, key=_key(replace(plain, key="")))
+
+
+def _template(deploy: Deploy, texts: Mapping[str, str]) -> tuple[str, str] | None:
+    """api.chat_template where it is a file: what ends its turns must end generation."""
+    named = deploy.api.chat_template
+    return (named, texts[named]) if named is not None and named in texts else None
 
 
 def _key(recipe: Recipe) -> str:
@@ -50,4 +64,6 @@ def _key(recipe: Recipe) -> str:
     del made_of["quality"]
     if "calibration" in made_of:
         del made_of["calibration"]["path"]
+    if recipe.template is not None:
+        made_of["template"] = recipe.template[1]
     return sha256({"format": BUILD_FORMAT, **made_of})

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deployc.cost.capability import BF16_SINCE, FP8_KV_SINCE, INT8_BEFORE, INT8_SINCE, words
+from deployc.cost.capability import (
+    BF16_SINCE,
+    FP8_KV_SINCE,
+    FP8_SINCE,
+    INT8_BEFORE,
+    INT8_SINCE,
+    KERNELS_SINCE,
+    eight_bit,
+    has_weight_kernels,
+    words,
+)
+from deployc.cost.weights.formats import SCHEMES
 from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.case import Case
 
@@ -16,29 +27,59 @@ def quantized_twice(case: Case) -> Iterator[Diagnostic]:
         return
     name = quantization.get("quant_method", "quantized")
     merging = case.choices.adapter_mode.value == "merge"
+    what = "a merge" if merging else case.choices.weights.value
     yield error(
         "DC250",
         "the checkpoint is quantized already",
-        f"{case.facts.model.source} holds {name} weights: {'a merge' if merging else 'int8'} needs 16-bit ones.",
+        f"{case.facts.model.source} holds {name} weights: {what} needs 16-bit ones.",
         "name the 16-bit base model as model.source"
         + (", or serve the adapter: mode: serve" if merging else ", or set quantization.weights: checkpoint"),
         case.deploy.at("adapters" if merging else "quantization.weights"),
     )
 
 
-def int8_has_a_kernel(case: Case) -> Iterator[Diagnostic]:
-    """W8A8 int8 runs on compute capability 7.5 up to, not including, 10.0."""
-    capability = case.facts.smallest.compute_capability
-    if case.choices.weights.value != "int8" or capability is None or INT8_SINCE <= capability < INT8_BEFORE:
+def weights_have_a_kernel(case: Case) -> Iterator[Diagnostic]:
+    """What the engine refuses to load on this card, or has no kernel for."""
+    weights, capability = case.choices.weights.value, case.facts.smallest.compute_capability
+    if weights not in SCHEMES or has_weight_kernels(case.facts.smallest, weights):
         return
+    if capability is None:
+        why = "The CPU engine multiplies by packed integers of 4 bits, not of 8."
+    elif weights == "int8":
+        why = f"{case.card} has compute capability {words(capability)}; W8A8 int8 runs from {words(INT8_SINCE)} up to, "
+        why += f"not including, {words(INT8_BEFORE)}."
+    else:
+        why = f"{case.card} has compute capability {words(capability)}; {weights} runs from {words(KERNELS_SINCE)} on."
+    eight = eight_bit(case.facts.smallest)
     yield error(
         "DC251",
-        "int8 weights have no kernel on this card",
-        f"{case.card} has compute capability {words(capability)}; W8A8 int8 runs from {words(INT8_SINCE)} up to, "
-        f"not including, {words(INT8_BEFORE)}.",
-        "set quantization.weights: none"
-        if capability < INT8_SINCE
-        else "set quantization.weights: none; fp8 is this card's 8-bit type and not built here yet",
+        "these weights have no kernel on this card",
+        why,
+        f"set quantization.weights: {eight}, its own 8-bit type" if eight else "set quantization.weights: none",
+        case.deploy.at("quantization.weights"),
+    )
+
+
+def fp8_is_multiplied(case: Case) -> Iterator[Diagnostic]:
+    """Where fp8 weights save memory and no arithmetic; on the CPU, not even time."""
+    capability = case.facts.smallest.compute_capability
+    if case.choices.weights.value != "fp8":
+        return
+    if case.on_cpu:
+        why = "The CPU engine multiplies them by torch's own fp8 product, which took seconds a token of a small model: "
+        why += "good for a test, not for people."
+    elif capability is not None and KERNELS_SINCE <= capability < FP8_SINCE:
+        why = f"{case.card} has compute capability {words(capability)}, fp8 arithmetic begins at {words(FP8_SINCE)}: "
+        why += "vLLM widens the weights in the kernel (Marlin) and multiplies in 16 bit. Memory is saved and decode is "
+        why += "faster; prompts are not."
+    else:
+        return
+    eight = eight_bit(case.facts.smallest)
+    yield warning(
+        "DC258",
+        "fp8 weights are not multiplied in fp8 on this card",
+        why,
+        f"set quantization.weights: {eight}, which it multiplies in its own type",
         case.deploy.at("quantization.weights"),
     )
 

@@ -240,9 +240,8 @@ def _fix(case: Case, first: str = "") -> str:
 
 
 def _weights(case: Case) -> str:
-    held = {"none": f"{case.choices.dtype.value} weights", "int8": "int8 weights"}.get(
-        case.choices.weights.value, "Weights"
-    )
+    weights = case.choices.weights.value
+    held = {"none": f"{case.choices.dtype.value} weights", "checkpoint": "Weights"}.get(weights, f"{weights} weights")
     return f"{held} of {units.show_count(case.facts.model.parameters)} parameters"
 
 

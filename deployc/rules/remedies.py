@@ -10,7 +10,7 @@ from typing import Any
 from deployc import units
 from deployc.cost import predict
 from deployc.cost.batch import batch_defaults
-from deployc.cost.capability import INT8_BEFORE, INT8_SINCE, reads_fp8_kv
+from deployc.cost.capability import eight_bit, reads_fp8_kv
 from deployc.cost.kv_cache import layout
 from deployc.cost.memory import KvCache, memory
 from deployc.cost.other_cards import on_card, smallest_card, starts
@@ -162,12 +162,11 @@ def _defaults(case: Case) -> Iterator[Change]:
 def _formats(case: Case) -> Iterator[Change]:
     """Fewer bytes a token or a weight, or more cards."""
     choices, facts = case.choices, case.facts
-    capability = facts.smallest.compute_capability
     if choices.kv_cache_dtype.value == "auto" and reads_fp8_kv(facts):
         yield Change("set quantization.kv_cache: fp8", with_value(choices, kv_cache_dtype="fp8"))
     plain = choices.weights.value == "none" and not facts.model.quantization
-    if plain and (capability is None or INT8_SINCE <= capability < INT8_BEFORE):
-        yield Change("set quantization.weights: int8", with_value(choices, weights="int8"))
+    if plain and (eight := eight_bit(facts.smallest)) is not None:
+        yield Change(f"set quantization.weights: {eight}", with_value(choices, weights=eight))
     if not case.on_cpu:
         yield from _spread(case)
 

@@ -21,7 +21,7 @@ class Choice(Generic[T]):
 class Choices:
     """The configuration that is predicted, judged and compiled. Lengths in tokens, sizes in bytes."""
 
-    weights: Choice[str]  # "none" | "checkpoint" | "int8": what the artifact holds
+    weights: Choice[str]  # "none" | "checkpoint" | a key of cost.weights.formats.SCHEMES: what the artifact holds
     dtype: Choice[str]  # "bfloat16" | "float16" | "float32"
     adapter_mode: Choice[Literal["none", "merge", "serve"]]
     kv_cache_dtype: Choice[str]  # "auto" | "fp8"
@@ -36,7 +36,7 @@ class Choices:
     cpu_kv_cache_bytes: Choice[int] | None = None  # CPU engine only: VLLM_CPU_KVCACHE_SPACE, whole GiB
     served_model_name: Choice[tuple[str, ...]] = Choice((), "default")
     ignore: tuple[str, ...] = ("lm_head",)  # modules that our quantizer leaves at 16 bit
-    group_size: int = 128  # inputs that share a scale where our quantizer writes 4-bit weights
+    group_size: Choice[int] = Choice(128, "default")  # inputs that share a scale where 4-bit weights are made
     pipeline_parallel_size: Choice[int] = Choice(1, "default")
     data_parallel_size: Choice[int] = Choice(1, "default")
     expert_parallel: Choice[bool] = Choice(False, "default")

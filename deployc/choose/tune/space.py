@@ -160,13 +160,13 @@ def accepted(key: str, names: Sequence[str]) -> list[str]:
 
 
 def _weights(deploy: Deploy, facts: Facts, held: Iterable[str]) -> list[str]:
-    """As they are, then every format that can be made. "checkpoint" is what "none" means of a quantized one."""
+    """As they are, then with 8 bits. "checkpoint" is what "none" means of a quantized one. Fewer bits are for people to
+    choose (choose/format.py, weights): what they lose hangs on the model."""
     if "weights" in held:
         return [deploy.quantization.weights]
     if facts.model.quantization:
         return ["none"]
-    names = get_args(Quantization.model_fields["weights"].annotation)
-    return [name for name in accepted("quantization.weights", names) if name not in ("auto", "checkpoint")]
+    return accepted("quantization.weights", ("none", "fp8", "int8"))
 
 
 def _kv_caches(deploy: Deploy, facts: Facts, held: Iterable[str]) -> list[str]:

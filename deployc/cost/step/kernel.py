@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from deployc.cost.capability import FP8_SINCE
 from deployc.cost.weights.formats import scheme
 from deployc.types.choices import Choices
 from deployc.types.config import Config
 from deployc.types.facts import Facts
 from deployc.types.scheme import packed_bits
-
-FP8_SINCE = (8, 9)
-"""Below it fp8 weights are widened in the kernel (Marlin): vllm/model_executor/layers/quantization/fp8.py."""
 
 
 def kernel(facts: Facts, choices: Choices) -> str:

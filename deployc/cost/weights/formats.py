@@ -31,25 +31,25 @@ LINEARS = (
 def scheme(choices: Choices) -> Scheme | None:
     """What the artifact's linear layers are to be in; None where they stay as the source has them."""
     found = SCHEMES.get(choices.weights.value)
-    return replace(found, group=choices.group_size) if found and found.group else found
+    return replace(found, group=choices.group_size.value) if found and found.group else found
 
 
 def made(group: TensorGroup, choices: Choices) -> Iterator[TensorGroup]:
     """What stands in the artifact for a group of the source."""
     into = scheme(choices)
-    taken = _taken(group, choices.ignore) if into else 0
-    if group.count > taken:
-        yield replace(group, count=group.count - taken) if taken else group
-    if into is None or not taken:
+    count = taken(group, choices.ignore) if into else 0
+    if group.count > count:
+        yield replace(group, count=group.count - count) if count else group
+    if into is None or not count:
         return
     module = group.pattern.rpartition(".")[0]
     out, inner = group.shape
     for parameter, dtype, shape in into.stored(out, inner):
-        yield TensorGroup(f"{module}.{parameter}", dtype, shape, taken)
+        yield TensorGroup(f"{module}.{parameter}", dtype, shape, count)
 
 
 @lru_cache(maxsize=1024)
-def _taken(group: TensorGroup, ignore: tuple[str, ...]) -> int:
+def taken(group: TensorGroup, ignore: tuple[str, ...]) -> int:
     """How many tensors of a group are quantized; `ignore` may name single layers of it."""
     if not is_linear(group):
         return 0

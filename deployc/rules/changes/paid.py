@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from deployc.cost.capability import INT8_BEFORE, INT8_SINCE, has_kernels, reads_fp8_kv
+from deployc.cost.capability import eight_bit, has_kernels, reads_fp8_kv
 from deployc.cost.other_cards import on_card
 from deployc.cost.parallel import undivided
 from deployc.rules.case import Case
@@ -29,29 +29,26 @@ def formats(case: Case) -> Iterator[Option]:
 
 
 def _formats(case: Case) -> Iterator[tuple[str, Choices]]:
-    cache, weights = {"kv_cache_dtype": "fp8"}, {"weights": "int8"}
-    fp8, int8 = (
-        key(case, f"quantization.{name}", value, now)
-        for name, value, now in (("kv_cache", "fp8", "auto"), ("weights", "int8", case.choices.weights.value))
-    )
+    cache = {"kv_cache_dtype": "fp8"}
+    fp8 = key(case, "quantization.kv_cache", "fp8", "auto")
     narrower = case.choices.kv_cache_dtype.value == "auto" and reads_fp8_kv(case.facts)
     if narrower:
         yield fp8, changed(case, **cache)
-    if _has_int8(case):
-        yield int8, changed(case, **weights)
+    if (eight := _eight_bit(case)) is not None:
+        words = key(case, "quantization.weights", eight, case.choices.weights.value)
+        yield words, changed(case, weights=eight)
         if narrower:
-            yield f"{int8} and {fp8}", changed(case, **weights, **cache)
+            yield f"{words} and {fp8}", changed(case, weights=eight, **cache)
 
 
-def _has_int8(case: Case) -> bool:
-    """Whether these weights can be made int8 here, and this card multiplies by them."""
-    capability = case.facts.smallest.compute_capability
+def _eight_bit(case: Case) -> str | None:
+    """The 8-bit format that these weights can be made here and that this card multiplies."""
     plain = case.choices.weights.value == "none" and not case.facts.model.quantization
-    return plain and (capability is None or INT8_SINCE <= capability < INT8_BEFORE)
+    return eight_bit(case.facts.smallest) if plain else None
 
 
 def cards(case: Case) -> Iterator[Option]:
-    """More cards of the kind: more engines, or with NVLink larger ones; at last with int8 weights too."""
+    """More cards of the kind: more engines, or with NVLink larger ones; at last with 8-bit weights too."""
     have, size = len(case.facts.devices), case.choices.tensor_parallel_size.value
     replicas = case.choices.replicas.value
     if case.on_cpu or len({card.name for card in case.facts.devices}) > 1:
@@ -64,9 +61,9 @@ def cards(case: Case) -> Iterator[Option]:
         larger = size * times
         if case.facts.smallest.interconnect == "nvlink" and not undivided(case.facts.model.architecture, larger):
             yield _spread(case, count, larger, replicas)
-    if _has_int8(case) and size * replicas * 2 <= OF_A_HOST:
-        int8 = key(case, "quantization.weights", "int8", case.choices.weights.value)
-        yield _spread(case, size * replicas * 2, size, replicas * 2, f" and {int8}", weights="int8")
+    if (eight := _eight_bit(case)) is not None and size * replicas * 2 <= OF_A_HOST:
+        words = key(case, "quantization.weights", eight, case.choices.weights.value)
+        yield _spread(case, size * replicas * 2, size, replicas * 2, f" and {words}", weights=eight)
 
 
 def _spread(case: Case, count: int, size: int, replicas: int, more: str = "", **values: str) -> Option:
