@@ -55,7 +55,8 @@ def spelled(value: dict[str, Any]) -> dict[str, Any]:
         {"tokenizer__json": json.dumps(spelled(whole(QWEN)), indent=2)},
         {"tokenizer__json": whole(QWEN), "tokenizer_config__json": {
             "padding_side": "left", "pad_token": "<|endoftext|>", "model_max_length": 512,
-            "tokenizer_class": "TokenizersBackend", "bos_token": "<s>", "eos_token": {"content": "<|im_end|>", "special": True}, "is_local": True,
+            "tokenizer_class": "TokenizersBackend", "bos_token": "<s>", "is_local": True,
+            "eos_token": {"content": "<|im_end|>", "special": True},
             "extra_special_tokens": ["<|im_start|>"], "chat_template": CHATML + "\n"}},
         {"added_tokens__json": QWEN, "tokenizer_config__json": {"padding_side": "right"}},
         {"chat_template__jinja": CHATML.encode()},

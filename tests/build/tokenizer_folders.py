@@ -110,5 +110,6 @@ def codes(result: Carried) -> list[str]:
 
 def said(result: Carried, code: str) -> Diagnostic:
     """The one finding of a code."""
-    (found,) = [d for d in (*result.report, *result.notes) if d.code == code]
+    every: list[Diagnostic] = [*result.report, *result.notes]
+    (found,) = [d for d in every if d.code == code]
     return found

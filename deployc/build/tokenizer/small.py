@@ -83,7 +83,7 @@ def written(value: Any) -> bytes:
 
 def _pinned(folder: Path) -> list[str]:
     names = sorted(path.name for path in folder.iterdir() if path.is_file())
-    return [name for name in names if is_pinned(name) and not name.endswith((".safetensors", INDEX))]
+    return [name for name in names if is_pinned(name) and not name.endswith((".safetensors", ".bin", INDEX))]
 
 
 def _read(folder: Path, where: str, names: list[str]) -> Small:
