@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +17,7 @@ import spoken
 import tiny
 
 from deployc.apply.quantizer import locate_quantizer
-from deployc.build import process
-from deployc.build.calibrated.run import Calibrated, Merged, calibrate
+from deployc.build.calibrated.run import Calibrated, Merged, calibrate, ready
 from deployc.build.quantize import layers
 from deployc.build.weights.safetensors_file import Reader, sha256
 from deployc.diagnostics import Stop
@@ -160,6 +160,20 @@ def test_without_the_environment_the_command_is_named(work: Path) -> None:
     assert code == "DC260" and "int4-awq" in detail
 
 
+def test_all_that_can_be_known_before_a_merge_is_told_at_once(work: Path) -> None:
+    wanted = recipe(work, "int4-gptq", calibration=Text("./nowhere.jsonl", "", 4, 64))
+    with pytest.raises(Stop) as stop:
+        ready(wanted, folder=work, python=None)
+    assert [d.code for d in stop.value.report] == ["DC260", "DC261"]
+    changed = recipe(work, "int4-gptq", calibration=Text("./c.jsonl", "sha256:00", 4, 64))
+    with pytest.raises(Stop) as stop:
+        ready(changed, folder=work, python=work)
+    assert [d.code for d in stop.value.report] == ["DC277"]
+    few = recipe(work, "int4-gptq", calibration=Text("./c.jsonl", f"sha256:{sha256(work / 'c.jsonl')}", 99, 64))
+    python, lines, notes = ready(few, folder=work, python=work)
+    assert python == work and len(lines) == 24 and [d.code for d in notes] == ["DC262"]
+
+
 def test_a_chat_that_the_models_template_refuses_is_named(work: Path, python: Path) -> None:
     chats = [[{"role": role, "content": "x"}] for role in ("user", "tool", "assistant", "tool")]
     spoken.jsonl(work / "tools.jsonl", [{"messages": chat} for chat in chats])
@@ -197,13 +211,13 @@ def test_an_interruption_leaves_nothing(work: Path, python: Path) -> None:
 def test_a_killed_run_is_cleared_by_the_next(work: Path, python: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     into, wanted = work / "killed", recipe(work, "int4-gptq")
     started: list[int] = []
-    popen = process.subprocess.Popen
+    popen = subprocess.Popen
 
     def remembered(*args: Any, **values: Any) -> Any:
         started.append((child := popen(*args, **values)).pid)
         return child
 
-    monkeypatch.setattr(process.subprocess, "Popen", remembered)
+    monkeypatch.setattr(subprocess, "Popen", remembered)
 
     def kill(_: Progress) -> None:
         os.kill(started[-1], signal.SIGKILL)

@@ -9,15 +9,17 @@ from typing import Any
 
 from deployc.build import process
 from deployc.build.calibrated import faults
-from deployc.build.text.read import read_text
+from deployc.build.faults import changed_inputs
+from deployc.build.text.read import Line, read_text
+from deployc.build.weights.safetensors_file import sha256
 from deployc.diagnostics import Report, Severity, Stop
+from deployc.emit import calibration
 from deployc.files import beside
 from deployc.types.bundle import Recipe
 from deployc.types.manifest import Content, Progress
 from deployc.types.scheme import Scheme
 
-METHODS: Mapping[str, str] = {"int4-gptq": "gptq", "int4-awq": "awq"}
-"""`quantization.weights` that is always made by calibration, and how."""
+WORKER = "deployc.build.calibrated.worker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,27 @@ class Calibrated:
 
 def method(recipe: Recipe) -> str | None:
     """ "gptq", "awq" or "smoothquant" where the recipe's weights are made with text, else None."""
-    return "smoothquant" if recipe.weights == "int8" and recipe.smoothquant else METHODS.get(recipe.weights)
+    return calibration.method(recipe.weights, recipe.smoothquant)
+
+
+def ready(recipe: Recipe, *, folder: Path, python: Path | None) -> tuple[Path, list[Line], Report]:
+    """The quantizer's interpreter, the lines of text, and warnings: what can be known before the model is merged.
+
+    Arguments as of `calibrate`. Raises Stop: DC260, DC261, and DC277 where the text is not what was planned with.
+    """
+    text, wrong = recipe.calibration, Report()
+    if text is None:
+        raise ValueError(f"a recipe of {recipe.weights} without text")
+    if python is None:
+        wrong.add(faults.no_quantizer(recipe.weights))
+    path = beside(folder, text.path)
+    lines, found = read_text(path, text.samples, text.path)
+    wrong.extend(found.errors)
+    if not found.errors and text.digest and f"sha256:{sha256(path)}" != text.digest:
+        wrong.add(changed_inputs(text.path, ["the text of calibration"]))
+    if wrong.errors or python is None:
+        raise Stop(wrong)
+    return python, lines, Report([d for d in found if d.severity is Severity.WARNING])
 
 
 def calibrate(
@@ -66,18 +88,14 @@ def calibrate(
 ) -> Calibrated:
     """Put the quantized shards into `into`, under names of their own (model.safetensors, or model-00001-of-0000N).
 
-    `folder` is that of the deploy.yaml; `python` the quantizer environment's interpreter (apply.quantizer.locate),
-    None where it was not made; `lock` the store's, which the process inherits. Nothing of a calibration can be gone on
-    with: llm-compressor 0.14 keeps no state. Keep `merged` until this returns, and it is all that need not be repeated.
-    Raises Stop: DC260, DC261, DC264, DC273 …; then nothing is in `into` that was not there before.
+    `folder` is that of the deploy.yaml; `python` what apply.quantizer.locate_quantizer found, None where there is
+    nothing; `lock` the store's, which the process inherits. Nothing of a calibration can be gone on with:
+    llm-compressor 0.14 keeps no state. Keep `merged` until this returns, and it is all that need not be repeated.
+    Raises Stop: as `ready`, and DC261, DC264, DC273 …; then nothing is in `into` that was not there before.
     """
-    how = method(recipe)
-    if how is None or recipe.calibration is None:
-        raise ValueError(f"{recipe.weights} needs no calibration")
-    if python is None:
-        raise Stop(faults.no_quantizer(recipe.weights))
-    job, notes = _job(recipe, merged, into, how, beside(folder, recipe.calibration.path))
-    result = process.run(str(python), {**job, "threads": threads}, lock, progress, module=WORKER)
+    python, lines, notes = ready(recipe, folder=folder, python=python)
+    job = {**_job(recipe, merged, lines), "into": str(into.absolute()), "threads": threads}
+    result = process.run(str(python), job, lock, progress, module=WORKER)
     return Calibrated(
         shards={name: Content(**content) for name, content in result["shards"].items()},
         quantization_config=result["quantization_config"],
@@ -89,21 +107,14 @@ def calibrate(
     )
 
 
-WORKER = "deployc.build.calibrated.worker"
-
-
-def _job(recipe: Recipe, merged: Merged, into: Path, how: str, path: Path) -> tuple[dict[str, Any], Report]:
+def _job(recipe: Recipe, merged: Merged, lines: Sequence[Line]) -> dict[str, Any]:
     text = recipe.calibration
-    assert text is not None  # noqa: S101  # `calibrate` looked
-    lines, report = read_text(path, text.samples, text.path)
-    if report.errors:
-        raise Stop(report)
-    job = {
-        "into": str(into.absolute()),
+    assert text is not None  # noqa: S101  # `ready` looked
+    return {
         "model": str(merged.folder.absolute()),
         "source": merged.source,
         "shards": list(merged.shards),
-        "method": how,
+        "method": method(recipe),
         "group_size": recipe.group_size,
         "strength": recipe.smoothquant,
         "quantized": {name: asdict(scheme) for name, scheme in merged.quantized.items()},
@@ -111,4 +122,3 @@ def _job(recipe: Recipe, merged: Merged, into: Path, how: str, path: Path) -> tu
         "dtype": recipe.dtype,
         "text": {"shown": text.path, "tokens": text.tokens, "lines": [asdict(line) for line in lines]},
     }
-    return job, Report([d for d in report if d.severity is Severity.WARNING])

@@ -110,7 +110,7 @@ def _calibrate(job: Job, tokenizer: Any, ids: list[list[int]], folder: Path, eve
         model = library.load(Path(job["model"]), job["dtype"])
 
     def advance(done: int, total: int) -> None:
-        events.progress("calibrate", done, total, "layers")
+        events.progress("calibrate", done, total, "", unit="layers")
 
     with _named("calibrating"):
         library.calibrate(
