@@ -21,13 +21,13 @@ def table() -> str:
 
 
 def summaries() -> str:
-    """One row a code about model, adapters, formats, memory, settings or measured rows, with its constant summary."""
+    """One row a code about model, adapters, formats, builds, memory, settings or measured rows: its constant summary."""
     found: dict[str, str] = {}
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             match node:
                 case ast.Call(args=[ast.Constant(value=str(code)), ast.Constant(value=str(summary)), *_]):
-                    if re.fullmatch(r"DC(2[0-6]|3[0-4]|54|67)\d", code):
+                    if re.fullmatch(r"DC(2\d|3[0-4]|54|67)\d", code):
                         found[code] = summary
     return "\n".join(["| code | summary |", "|---|---|", *(f"| {code} | {found[code]} |" for code in sorted(found))])
 

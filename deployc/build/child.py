@@ -1,8 +1,8 @@
 """A process of ours in another interpreter: a job as one JSON line on standard input, events as JSON lines out.
 
-Events: `ready` {…}, `progress` {phase, done, total, item}, `error` {diagnostic}, `done` {…}. It ends when standard
-input closes (whoever started it is gone), and on SIGINT and SIGTERM, with nothing half-written left. Only the standard
-library is imported here; what `run` needs is its module's matter.
+Events: `ready` {…}, `progress` {phase, done, total, item, unit}, `error` {diagnostic}, `done` {…}. It ends when
+standard input closes (whoever started it is gone), and on SIGINT and SIGTERM, with nothing half-written left. Only the
+standard library is imported here; what `run` needs is its module's matter.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Events:
         except BrokenPipeError:
             raise Interrupted from None
 
-    def progress(self, phase: str, done: int, total: int, item: str) -> None:
-        """How far it is, in bytes."""
+    def progress(self, phase: str, done: int, total: int, item: str, unit: str = "bytes") -> None:
+        """How far it is; `unit` as of `Progress`."""
         if done >= total or time.monotonic() - self._last > 0.05:
             self._last = time.monotonic()
-            self.send("progress", phase=phase, done=done, total=total, item=item)
+            self.send("progress", phase=phase, done=done, total=total, item=item, unit=unit)
 
 
 def serve(run: Callable[[Job, Events], None]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deployc.cli import options, show
+from deployc.cli.options import Style
 from deployc.diagnostics import ExitCode, Stop, error
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def command(
     file: options.File = options.DEFAULT_FILE,
     offline: options.Offline = False,
     assume: options.Assume = None,
+    progress: options.Progress = Style.AUTO,
     json: options.Json = False,
     no_color: options.NoColor = False,
 ) -> int:
@@ -54,8 +56,11 @@ def command(
     if reviewed is not None:
         _same(reviewed, made.document)
     folder, place = file.parent, store(deploy, os.environ)
-    telling = Telling(quiet=json)
-    job = Job(deploy, bundle, analysis.prediction, folder, place, os.environ, lambda recipe: build(analysis, recipe))
+    style = Style.NONE if json and progress is Style.AUTO else progress
+    telling = Telling(style)
+    job = Job(
+        deploy, bundle, analysis.prediction, folder, place, os.environ, lambda recipe: build(analysis, recipe, style)
+    )
     try:
         applied = execute(made, job, telling)
     finally:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from deployc.cli import options, show
+from deployc.cli.options import Style
 from deployc.diagnostics import ExitCode
 
 
@@ -14,7 +15,8 @@ def command(
     file: options.File = options.DEFAULT_FILE,
     offline: options.Offline = False,
     assume: options.Assume = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    progress: options.Progress = Style.AUTO,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress: the same as --progress none.")] = False,
     no_color: options.NoColor = False,
 ) -> int:
     """Make the artifact that apply serves. Example: deployc build"""
@@ -29,5 +31,5 @@ def command(
     if analysis.bundle.recipe is None:
         show.text("nothing to build: the model is served as it is")
         return ExitCode.OK
-    show.text(str(build(analysis, analysis.bundle.recipe, quiet=quiet).path))
+    show.text(str(build(analysis, analysis.bundle.recipe, Style.NONE if quiet else progress).path))
     return ExitCode.OK

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from deployc.cli import show
+from deployc.cli.options import Style
 from deployc.cli.progress import progress
 from deployc.diagnostics import Report
 
@@ -15,9 +16,10 @@ if TYPE_CHECKING:
     from deployc.types.manifest import Artifact
 
 
-def build(analysis: Analysis, recipe: Recipe, *, quiet: bool = False) -> Artifact:
+def build(analysis: Analysis, recipe: Recipe, style: Style = Style.AUTO) -> Artifact:
     """The recipe's artifact, made where the store has none; raises Stop. Notes of the build go to standard error."""
     from deployc.apply.engine_env import locate as engine_environment
+    from deployc.apply.quantizer import locate_quantizer
     from deployc.build.build import build as make
     from deployc.build.store import locate as store
     from deployc.facts.opening import access
@@ -28,7 +30,7 @@ def build(analysis: Analysis, recipe: Recipe, *, quiet: bool = False) -> Artifac
     prefix, _ = engine_environment(deploy, folder, os.environ)
     hub = access(deploy, os.environ, report)
     named = None if deploy.build.python == "auto" else str(folder / os.path.expanduser(deploy.build.python))  # noqa: PTH111
-    with progress(quiet) as watch:
+    with progress(style) as watch:
         artifact = make(
             recipe,
             folder=folder,
@@ -37,7 +39,7 @@ def build(analysis: Analysis, recipe: Recipe, *, quiet: bool = False) -> Artifac
             engine_python=str(prefix / "bin" / "python") if prefix else None,
             progress=watch,
             access=hub,
+            quantizer=locate_quantizer(os.environ),
         )
-    if not quiet:
-        show.report(Report([*report, *artifact.notes]))
+    show.report(Report([*report, *artifact.notes]))
     return artifact

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -16,5 +17,26 @@ Assume = Annotated[
 ]
 NoColor = Annotated[bool, typer.Option("--no-color", help="Plain text; NO_COLOR in the environment does the same.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+class Style(StrEnum):
+    """How progress is shown; `auto` is a bar on a terminal and lines elsewhere."""
+
+    AUTO = "auto"
+    BAR = "bar"
+    LINES = "lines"
+    JSON = "json"
+    NONE = "none"
+
+    def on(self, stream: TextIO) -> Style:
+        """What `auto` means for a stream."""
+        if self is not Style.AUTO:
+            return self
+        return Style.BAR if stream.isatty() else Style.LINES
+
+
+Progress = Annotated[
+    Style, typer.Option("--progress", help="How progress is shown, on standard error; json is one object a line.")
+]
 
 DEFAULT_FILE = Path("deploy.yaml")

@@ -14,11 +14,11 @@ from deployc.diagnostics import Report, Stop, error
 
 def text(content: str) -> bool:
     """Print to standard output, ending in exactly one newline; whether anybody still reads."""
-    return _write(sys.stdout, content.rstrip("\n") + "\n")
+    return write(sys.stdout, content.rstrip("\n") + "\n")
 
 
-def _write(stream: TextIO, content: str) -> bool:
-    """A reader that went away, as `| head` does, changes no exit code: the rest goes nowhere."""
+def write(stream: TextIO, content: str) -> bool:
+    """Write at once. A reader that went away, as `| head` does, changes no exit code: the rest goes nowhere."""
     try:
         stream.write(content)
         stream.flush()
@@ -42,7 +42,7 @@ def report(diagnostics: Report, *, stream: TextIO | None = None, no_color: bool 
     stream = stream or sys.stderr
     shown = view(diagnostics, color=color(stream, no_color), width=width(stream))
     if shown:
-        _write(stream, shown.rstrip("\n") + "\n")
+        write(stream, shown.rstrip("\n") + "\n")
 
 
 def plan(document: Mapping[str, Any], diagnostics: Report, *, file: str, applies: bool, no_color: bool = False) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,6 +36,7 @@ class Manifest:
     threads: int
     built_at: str  # ISO 8601 UTC
     seconds: Mapping[str, float]
+    versions: Mapping[str, str] = field(default_factory=dict)  # of the libraries that calibrated it
     quality: Quality | None = None  # where it was measured
 
     @property
@@ -55,9 +56,10 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a build is. `done` and `total` in bytes, `total` 0 where it is not known; `item` a file or tensor."""
+    """How far a build is. `done` and `total` in `unit`, `total` 0 where it is not known; `item` a file or tensor."""
 
     phase: Literal["wait", "download", "check", "merge", "write", "calibrate", "measure"]
     done: int = 0
     total: int = 0
     item: str = ""
+    unit: Literal["bytes", "layers", "tokens"] = "bytes"

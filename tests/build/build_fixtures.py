@@ -42,7 +42,7 @@ def inline(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             def send(self, _: str, **values: Any) -> None:
                 result.update(values)
 
-            def progress(self, _: str, done: int, total: int, __: str) -> None:
+            def progress(self, _: str, done: int, total: int, *__: str) -> None:
                 assert 0 <= done <= total
 
         try:
