@@ -8,33 +8,39 @@ from pathlib import Path
 from typing import Any
 
 from deployc.build import faults
+from deployc.build.merge.entries import entries, merge_of
 from deployc.build.quantize import layers
 from deployc.build.weights.layout import FLOATS, plan
 from deployc.build.weights.safetensors_file import Reader, layout
 from deployc.diagnostics import Diagnostic, Report, Severity, Stop
-from deployc.facts.adapter import WEIGHTS, adapter_facts
+from deployc.facts.adapter import adapter_facts
 from deployc.facts.faults import Fault
 from deployc.facts.folder import Folder
 from deployc.facts.headers import INDEX
 from deployc.facts.model import SINGLE, model_facts
 from deployc.facts.source import is_folder, read_json
 from deployc.rules.adapter_shapes import adapter_shapes
+from deployc.rules.adapter_shapes.check import read
 from deployc.types.bundle import Recipe
 from deployc.types.facts import AdapterFacts, ModelFacts
 from deployc.types.groups import Tensor, expand
+from deployc.types.merging import is_streamed
 from deployc.types.scheme import Scheme
-
-CHOSEN = ("tokenizer", "chat_template", "vocab", "merges", "special_tokens_map", "added_tokens")
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What the build works on. `shards` and `copied` are file names in `model`; `bytes` of all shards to write."""
+    """What the build works on. `shards` and `copied` are file names in `model`; `bytes` of all shards to write.
+
+    `config` is the model's config.json, `changes` what a merge makes of its keys; `rows` of the embedding after it.
+    """
 
     model: Path
     shards: tuple[str, ...]
     copied: tuple[str, ...]
     config: Mapping[str, Any]
+    changes: Mapping[str, Any]
+    rows: int
     adapters: tuple[Mapping[str, Any], ...]  # as the worker's job has them
     quantized: Mapping[str, Scheme]
     left_alone: tuple[str, ...]
@@ -58,18 +64,17 @@ def check(recipe: Recipe, model: Path, adapters: Mapping[str, Path]) -> Inputs:
     for adapter in known:
         if adapter is not None:
             report.extend(adapter_shapes(facts, adapter, None))
-            report.extend(_own_tokenizer(adapter, facts))
             report.extend(_no_floats(adapter, facts))
     if recipe.weights != "none":
         report.extend(layers.check(recipe.model_source, tensors, recipe.ignore))
     if report.errors:
         raise Stop(report)
-    weight = {name: factor for name, _, _, factor in recipe.adapters}
-    jobs = [
-        {"name": a.name, "path": str((adapters[a.name] / WEIGHTS).absolute()), "weight": weight[a.name],
-         "config": {k: a.config.get(k) for k in ("r", "lora_alpha", "use_rslora", "rank_pattern", "alpha_pattern")}}
-        for a in known if a is not None
-    ]  # fmt: skip
+    merging = [adapter for adapter in known if adapter is not None]
+    merge = merge_of(facts, merging, adapters)
+    report.extend(merge.diagnostics)
+    if report.errors:
+        raise Stop(report)
+    tensors = [(name, group.dtype, group.shape) for group in merge.model.tensors for name in expand(group)]
     shards = _shards(facts, Folder(model, recipe.model_source))
     taken = layers.schemes(tensors, recipe)
     return Inputs(
@@ -77,10 +82,12 @@ def check(recipe: Recipe, model: Path, adapters: Mapping[str, Path]) -> Inputs:
         shards=shards,
         copied=tuple(n for n in facts.files if not n.endswith((".safetensors", INDEX)) and n != "config.json"),
         config=facts.config,
-        adapters=tuple(jobs),
+        changes={key: value for key, value in merge.model.config.items() if value != facts.config.get(key)},
+        rows=merge.model.architecture.vocab_size,
+        adapters=tuple(entries(merge, merging, adapters, {name: factor for name, _, _, factor in recipe.adapters})),
         quantized=taken,
         left_alone=tuple(layers.left_alone(tensors, recipe.ignore)) if taken else (),
-        bytes=_bytes(recipe, model, shards, taken),
+        bytes=_bytes(recipe, model, shards, taken, merge.shapes),
         notes=tuple(d for d in report if d.severity is Severity.WARNING),
     )
 
@@ -121,19 +128,16 @@ def _compare(source: str, pins: Mapping[str, str], now: Mapping[str, str], repor
         report.add(faults.changed_inputs(source, wrong))
 
 
-def _own_tokenizer(adapter: AdapterFacts, model: ModelFacts) -> list[Diagnostic]:
-    """peft saves a tokenizer beside the adapter when the trainer has one; usually it is the model's."""
-    own = [n for n in adapter.files if n.startswith(CHOSEN) and adapter.files[n] != model.files.get(n)]
-    return [faults.own_tokenizer(adapter.name, sorted(own))] if own else []
-
-
 def _no_floats(adapter: AdapterFacts, model: ModelFacts) -> list[Diagnostic]:
     """A merge adds plain floating point numbers, on both sides."""
-    ends = {f".{module}.weight" for module in adapter.target_modules}
-    changed = [(model.source, g) for g in model.tensors if any(f".{g.pattern}".endswith(end) for end in ends)]
-    sides = [(adapter.name, group) for group in adapter.tensors] + changed
-    wrong = [(whose, group) for whose, group in sides if group.dtype not in FLOATS]
-    return [faults.no_floats(whose, group.pattern, group.dtype) for whose, group in wrong[:1]]
+    if not is_streamed(adapter.config):
+        return []
+    parts = read(model, adapter).parts
+    changed, used = {part.tensor for part in parts}, {name for part in parts for name in part.of}
+    sides = [(adapter.name, g, n) for g in adapter.tensors for n in expand(g) if n in used]
+    sides += [(model.source, g, n) for g in model.tensors for n in expand(g) if n in changed]
+    wrong = [(whose, group, name) for whose, group, name in sides if group.dtype not in FLOATS]
+    return [faults.no_floats(whose, name, group.dtype) for whose, group, name in wrong[:1]]
 
 
 def _shards(facts: ModelFacts, folder: Folder) -> tuple[str, ...]:
@@ -143,12 +147,21 @@ def _shards(facts: ModelFacts, folder: Folder) -> tuple[str, ...]:
     return tuple(sorted(set(read_json(folder, INDEX)["weight_map"].values())))
 
 
-def _bytes(recipe: Recipe, model: Path, shards: tuple[str, ...], quantized: Mapping[str, Scheme]) -> int:
+def _bytes(
+    recipe: Recipe,
+    model: Path,
+    shards: tuple[str, ...],
+    quantized: Mapping[str, Scheme],
+    changed: Mapping[str, tuple[int, ...]],
+) -> int:
     total = 0
+    added = set(changed)
     for name in shards:
         with Reader(model / name, recipe.model_source) as reader:
+            added -= {slot.name for slot in reader.slots}
+            new = sorted(added) if name == shards[-1] else ()
             outputs: list[Tensor] = [
-                t for w in plan(reader.slots, {}, (), quantized, recipe.dtype) for t in w.outputs()
+                t for w in plan(reader.slots, changed, new, quantized, recipe.dtype) for t in w.outputs()
             ]
             total += layout(outputs, reader.metadata)[2]
     return total

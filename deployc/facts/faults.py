@@ -161,16 +161,16 @@ def bad_adapter(name: str, where: str, detail: str) -> Fault:
 
 
 def adapter_kind(name: str, detail: str) -> Fault:
-    """Another method than LoRA."""
+    """A method that leaves the weights alone (prompts, prefixes), or that is not known."""
     fix = "Merge it yourself with peft's merge_and_unload and name the merged folder as model.source."
     return Fault(error("DC231", "this kind of adapter is not supported yet", f"{name}: {detail}", fix))
 
 
-def adapter_pickle(name: str, where: str) -> Fault:
-    """adapter_model.bin without the safetensors file."""
-    detail = f"{name} ({where}) has only adapter_model.bin, a pickle that can run code when it is read."
-    fix = "Save it as safetensors: model.save_pretrained(…, safe_serialization=True)."
-    return Fault(error("DC232", "an adapter as pickle is not supported yet", detail, fix))
+def adapter_pickle(name: str, where: str, detail: str) -> Fault:
+    """An adapter_model.bin that is not a plain dict of tensors as torch saves it today."""
+    fix = "Save it as safetensors: load it with peft, then model.save_pretrained(…)."
+    shown = f"{name} ({where}): adapter_model.bin: {detail}"
+    return Fault(error("DC232", "an adapter's pickle cannot be read", shown, fix))
 
 
 def other_weights_than_config(where: str, detail: str) -> Fault:

@@ -20,6 +20,7 @@ SMALL = 64 * 2**20
 _PINNED = re.compile(
     r"(config|generation_config|adapter_config|preprocessor_config|special_tokens_map|added_tokens|vocab)\.json"
     r"|tokenizer.*|merges\.txt|vocab\.txt|chat_template.*|[^/]+\.(model|py|safetensors)|[^/]+\.safetensors\.index\.json"
+    r"|adapter_model\.bin"
 )
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,94}[A-Za-z0-9_])?"
 _REPOSITORY = re.compile(f"{_PART}/{_PART}")

@@ -24,17 +24,32 @@ SIZES = {
     "vocab_size": 160, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
     "num_key_value_heads": 2, "max_position_embeddings": 256,
 }  # fmt: skip
+FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "llama": ("Llama", {}),
+    "qwen2": ("Qwen2", {}),
+    "gpt2": (
+        "GPT2",
+        {"n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 128, "bos_token_id": 1, "eos_token_id": 2},
+    ),
+    "qwen3_moe": (
+        "Qwen3Moe",
+        {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "head_dim": 16},
+    ),
+    "mixtral": ("Mixtral", {"num_local_experts": 4, "num_experts_per_tok": 2}),
+}
 
 
 def model(folder: Path, family: str = "llama", dtype: str = "bfloat16", tied: bool = True, shard: str = "5GB") -> Path:
-    """A `LlamaForCausalLM` or `Qwen2ForCausalLM`, with something under the names of a tokenizer's files."""
+    """A model of a family of FAMILIES, with something under the names of a tokenizer's files."""
     import torch
-    from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+    import transformers
 
     torch.manual_seed(7)
-    kinds = {"llama": (LlamaConfig, LlamaForCausalLM), "qwen2": (Qwen2Config, Qwen2ForCausalLM)}
-    config, made = kinds[family]
-    whole = made(config(**SIZES, tie_word_embeddings=tied)).to(getattr(torch, dtype))
+    name, more = FAMILIES[family]
+    sizes = {"vocab_size": SIZES["vocab_size"]} if family == "gpt2" else SIZES
+    config = getattr(transformers, f"{name}Config")(**(sizes | more), tie_word_embeddings=tied)
+    made = getattr(transformers, "GPT2LMHeadModel" if family == "gpt2" else f"{name}ForCausalLM")
+    whole = made(config).to(getattr(torch, dtype))
     whole.config.dtype = getattr(torch, dtype)
     whole.save_pretrained(folder, max_shard_size=shard)
     (folder / "tokenizer.json").write_text('{"version": "1.0"}')
@@ -42,21 +57,58 @@ def model(folder: Path, family: str = "llama", dtype: str = "bfloat16", tied: bo
     return folder
 
 
-def adapter(folder: Path, base: Path, seed: int = 0, dtype: str = "float32", size: float = 0.05, **config: Any) -> Path:
-    """A LoRA adapter of the base with random A and B: `size` is the deviation of B's entries."""
-    import torch
-    from peft import LoraConfig, get_peft_model
-    from transformers import AutoModelForCausalLM
+def adapter(
+    folder: Path,
+    base: Path,
+    seed: int = 0,
+    dtype: str = "float32",
+    size: float = 0.05,
+    resized: int = 0,
+    pickled: bool = False,
+    **config: Any,
+) -> Path:
+    """A LoRA adapter of the base with random values in all that it trains: `size` is the deviation of B's entries.
+
+    `resized`: the embeddings have so many rows while it is trained.
+    """
+    from peft import LoraConfig
 
     settings = {"r": 8, "lora_alpha": 16, "target_modules": LINEARS, "task_type": "CAUSAL_LM"} | config
-    whole = get_peft_model(AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32), LoraConfig(**settings))
+    return trained(folder, base, LoraConfig(**settings), seed, dtype, size, resized, pickled)
+
+
+def trained(
+    folder: Path,
+    base: Path,
+    config: Any,
+    seed: int = 0,
+    dtype: str = "float32",
+    size: float = 0.05,
+    resized: int = 0,
+    pickled: bool = False,
+) -> Path:
+    """An adapter of any kind, by peft's config of it."""
+    import torch
+    from peft import get_peft_model
+    from transformers import AutoModelForCausalLM
+
+    plain = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+    if resized:
+        plain.resize_token_embeddings(resized)
+    whole = get_peft_model(plain, config)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in whole.named_parameters():
-            if "lora_" in name:
-                spread = size if "lora_B" in name else 0.3
-                parameter.copy_(torch.randn(parameter.shape, generator=generator) * spread)
-    whole.to(getattr(torch, dtype)).save_pretrained(folder)
+            noise = torch.randn(parameter.shape, generator=generator)
+            if "lora_A" in name or "embedding_A" in name:
+                parameter.copy_(noise * 0.3)
+            elif "lora_B" in name or "embedding_B" in name:
+                parameter.copy_(noise * size)
+            elif parameter.requires_grad and "magnitude" in name:
+                parameter.mul_(1 + 0.1 * noise)
+            elif parameter.requires_grad:
+                parameter.add_(noise * 0.05)
+    whole.to(getattr(torch, dtype)).save_pretrained(folder, safe_serialization=not pickled)
     return folder
 
 

@@ -99,9 +99,9 @@ def test_damaged_models(tmp_path: Path, change: dict[str, bytes | None], code: s
     [
         ({"adapter_config.json": None}, {}, "DC202", "adapter_config.json"),
         ({"adapter_model.safetensors": None}, {}, "DC202", "adapter_model.safetensors"),
-        ({"adapter_model.safetensors": None, "adapter_model.bin": b"x"}, {}, "DC232", "pickle"),
+        ({"adapter_model.safetensors": None, "adapter_model.bin": b"x"}, {}, "DC232", "zip format"),
         ({"adapter_model.safetensors": safetensors(adapter_tensors())[:-1]}, {}, "DC204", "truncated"),
-        ({}, {"peft_type": "IA3"}, "DC231", "'IA3'"),
+        ({}, {"peft_type": "PREFIX_TUNING"}, "DC231", "'PREFIX_TUNING'"),
         ({}, {"peft_type": None}, "DC231", "None"),
         ({}, {"r": "8"}, "DC230", "`r` is '8'"),
         ({}, {"r": 0}, "DC230", "`r` is 0"),

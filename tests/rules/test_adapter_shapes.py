@@ -29,6 +29,7 @@ def pair(module: str, out: int, into: int, rank: int = 8) -> dict[str, tuple[int
     return {f"{stem}.lora_A.weight": (rank, into), f"{stem}.lora_B.weight": (out, rank)}
 
 
+Q = "base_model.model.model.layers.0.self_attn.q_proj"
 GOOD = {k: v for layer in range(2) for k, v in pair(f"model.layers.{layer}.self_attn.q_proj", 64, 64).items()}
 
 
@@ -58,10 +59,17 @@ def test_what_fits_is_silent() -> None:
         ({"base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight": (8, 64),
           "base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight": (64, 4)}, "DC237", "rank 4 and 8"),
         ({"base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight": (8, 64)}, "DC240", "no lora_B"),
-        (GOOD | {"base_model.model.lm_head.modules_to_save.weight": (320, 64)}, "DC238", "lm_head.modules_to_save"),
-        (GOOD | {"base_model.model.model.embed_tokens.lora_embedding_A": (8, 320)}, "DC238", "lora_embedding_A"),
-        (GOOD | {"base_model.model.model.layers.0.self_attn.q_proj.lora_magnitude_vector": (64,)}, "DC238", "_vector"),
-        (GOOD | {"base_model.model.model.layers.0.conv.lora_A.weight": (8, 64, 3)}, "DC238", "conv.lora_A"),
+        (GOOD | {"base_model.model.model.norm.modules_to_save.weight": (64,)}, "DC235", "model.norm.weight"),
+        (GOOD | {"base_model.model.lm_head.weight": (320, 32)}, "DC236", "gives [320, 32]"),
+        (GOOD | {"base_model.model.model.layers.0.mlp.down_proj.weight": (65, 96)}, "DC236", "gives [65, 96]"),
+        (GOOD | {"base_model.model.model.embed_tokens.lora_embedding_A": (8, 320)}, "DC240", "no lora_B"),
+        (GOOD | {"base_model.model.model.embed_tokens.lora_embedding_A": (8, 321),
+                 "base_model.model.model.embed_tokens.lora_embedding_B": (64, 8)}, "DC236", "gives [321, 64]"),
+        (GOOD | {f"{Q}.lora_magnitude_vector": (63,)}, "DC236", "64 outputs"),
+        ({f"{Q}.lora_magnitude_vector": (64,)}, "DC240", "no lora_A"),
+        (GOOD | {f"{Q}.lora_B.bias": (64,)}, "DC238", "no bias"),
+        (GOOD | {f"{Q}.lora_A.default.weight": (8, 64)}, "DC238", "lora_A.default"),
+        (GOOD | {"base_model.model.lm_head.token_adapter.trainable_tokens_delta": (2, 64)}, "DC236", "0 tokens"),
         (GOOD | {"model.layers.0.self_attn.v_proj.lora_A.weight": (8, 64)}, "DC238", "only base_model.model."),
     ],
 )  # fmt: skip
@@ -79,13 +87,39 @@ def test_nothing_to_apply() -> None:
 
 @pytest.mark.parametrize(
     "config",
-    [{"use_dora": True}, {"bias": "lora_only"}, {"modules_to_save": ["lm_head"]}, {"fan_in_fan_out": True},
-     {"layer_replication": [[0, 1]]}, {"lora_bias": True}],
+    [{"layer_replication": [[0, 1]]}, {"use_qalora": True}, {"arrow_config": {"a": 1}}, {"kasa_config": {"a": 1}},
+     {"alora_invocation_tokens": [1]}, {"init_lora_weights": "loftq"}, {"init_lora_weights": "pissa_niter_4"}],
 )  # fmt: skip
 def test_features_that_are_not_supported_yet(config: dict[str, Any]) -> None:
     ((code, detail),) = found(**config)
     assert code == "DC238"
     assert f"`{next(iter(config))}`" in detail
+
+
+@pytest.mark.parametrize("init", [True, False, "gaussian", "eva", "orthogonal", "pissa"])
+def test_other_first_values_are_no_feature(init: Any) -> None:
+    assert found(init_lora_weights=init) == []  # of "pissa" peft makes the merge
+
+
+def test_the_magnitude_of_dora_must_be_there() -> None:
+    assert [code for code, _ in found(use_dora=True)] == ["DC240"]
+    assert (
+        found(GOOD | {f"{stem}.lora_magnitude_vector": (64,) for stem in (Q, Q.replace("0", "1"))}, use_dora=True) == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("targets", "says"),
+    [
+        (["q_proj"], None), (["q_proj", "gate_up"], None), (".*q_proj", None), ("all-linear", None), (None, None),
+        (["q_proj", "v_proj"], "lists v_proj, of which no weights"), (["v_proj"], "leaves out"),
+        (".*v_proj", "leaves out"),
+    ],
+)  # fmt: skip
+def test_targets_are_those_of_the_weights(targets: Any, says: str | None) -> None:
+    diagnostics = adapter_shapes(model(), adapter(target_modules=targets), None)
+    assert {d.code for d in diagnostics} == ({"DC244"} if says else set())
+    assert says is None or any(says in d.detail for d in diagnostics)
 
 
 def test_rank_patterns_are_the_ends_of_names() -> None:

@@ -1,49 +1,74 @@
-"""LoRA adapter facts: adapter_config.json and the header of adapter_model.safetensors."""
+"""Adapter facts: adapter_config.json and the header of adapter_model.safetensors, or of adapter_model.bin."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from deployc.facts import faults
+from deployc.facts.adapter import pickled
 from deployc.facts.headers import read_header
-from deployc.facts.source import Source, pinned, read_json
+from deployc.facts.source import Entry, Source, pinned, read_json
 from deployc.types.facts import AdapterFacts
 from deployc.types.groups import Tensor, compress
+from deployc.types.merging import BY_PEFT
 
 CONFIG = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
+PICKLE = "adapter_model.bin"
 
 
 def adapter_facts(name: str, source: Source, shown: str) -> AdapterFacts:
-    """All that is known of an adapter without its weights. Raises Fault: the source's own, and DC230-DC232."""
+    """All that is known of an adapter without its weights. Raises Fault: the source's own, and DC230-DC232.
+
+    `rank` is 0 for a kind that has none.
+    """
     files = source.files()
     if CONFIG not in files:
         model = "This is a whole model: name it as model.source." if "config.json" in files else ""
         raise faults.missing_file(CONFIG, source.where, model or "Name the folder that peft's save_pretrained wrote.")
     config = read_json(source, CONFIG)
     kind = config.get("peft_type")
-    if kind != "LORA":
-        raise faults.adapter_kind(name, f"peft_type is {kind!r}; only LORA is known here.")
-    if WEIGHTS not in files:
-        if "adapter_model.bin" in files:
-            raise faults.adapter_pickle(name, source.where)
-        raise faults.missing_file(WEIGHTS, source.where, "Save the adapter again with peft's save_pretrained.")
-    tensors = read_header(WEIGHTS, files[WEIGHTS].size, source.where, source.range)
-    if wrong := _wrong_numbers(config):
+    if kind != "LORA" and kind not in BY_PEFT:
+        raise faults.adapter_kind(name, f"peft_type is {kind!r}, which changes no weights or is not known.")
+    tensors = _tensors(name, source, files)
+    if kind == "LORA" and (wrong := _wrong_numbers(config)):
         raise faults.bad_adapter(name, source.where, f"{wrong} in {CONFIG}; positive numbers are expected.")
     return AdapterFacts(
         name=name,
         source=shown,
         revision=source.revision,
         config=config,
-        rank=max((shape[0] for t, _, shape in tensors if t.endswith(".lora_A.weight") and shape), default=config["r"]),
+        rank=_rank(config, tensors),
         base=str(config.get("base_model_name_or_path") or ""),
         target_modules=_targets(config.get("target_modules"), tensors),
         tensors=compress(tensors),
         files=pinned(files),
     )
+
+
+def weights_file(files: Iterable[str]) -> str:
+    """The file with the weights: the safetensors one where there are both."""
+    return WEIGHTS if WEIGHTS in files else PICKLE
+
+
+def _tensors(name: str, source: Source, files: Mapping[str, Entry]) -> list[Tensor]:
+    """Names, dtypes and shapes. Raises Fault DC202, DC204, DC232."""
+    if WEIGHTS in files:
+        return read_header(WEIGHTS, files[WEIGHTS].size, source.where, source.range)
+    if PICKLE not in files:
+        raise faults.missing_file(WEIGHTS, source.where, "Save the adapter again with peft's save_pretrained.")
+    found = pickled.read(name, source.where, files[PICKLE].size, lambda a, b: source.range(PICKLE, a, b))
+    return [(tensor, one.storage.dtype, one.shape) for tensor, one in found.items()]
+
+
+def _rank(config: Mapping[str, Any], tensors: Sequence[Tensor]) -> int:
+    """The largest of any module; 0 where the kind has none. Experts in one tensor have theirs side by side."""
+    ranks = [shape[0] for t, _, shape in tensors if t.endswith(".lora_A.weight") and shape and ".experts.l" not in t
+             and ".base_layer.lora_" not in t]  # fmt: skip
+    said = config.get("r")
+    return max(ranks, default=said if type(said) is int else 0)
 
 
 def _wrong_numbers(config: Mapping[str, Any]) -> str:
