@@ -70,15 +70,6 @@ def worker_ended(detail: str) -> Diagnostic:
     return error("DC278", "the build process ended unexpectedly", detail, fix)
 
 
-def own_tokenizer(adapter: str, names: Sequence[str]) -> Diagnostic:
-    """The artifact takes tokenizer and template of the base."""
-    detail = (
-        f"{adapter} brings its own {', '.join(names)}, which differ from the model's; the artifact has the model's."
-    )
-    fix = "If it was trained with them, set api.chat_template, or copy them into the model's folder."
-    return warning("DC279", "the adapter has another tokenizer or template", detail, fix)
-
-
 def damaged(path: Path, detail: str) -> Diagnostic:
     """An artifact that is not what its manifest says."""
     fix = "Build again: it is replaced. The engine must not load it as it is."

@@ -30,6 +30,7 @@ LLAMA: dict[str, Any] = {
     "hidden_act": "silu", "rms_norm_eps": 1e-5,
 }  # fmt: skip
 TARGETS = ("q_proj", "v_proj", "down_proj")
+TEMPLATE = "{% for message in messages %}{{ message.content }}</s>{% endfor %}"
 
 
 def values(dtype: str, count: int, rng: random.Random, spread: float) -> bytes:
@@ -81,8 +82,8 @@ class Small:
         for name, text in {
             "config.json": json.dumps(dict(config)),
             "generation_config.json": '{"temperature": 0.7}',
-            "tokenizer.json": '{"version": "1.0"}',
-            "tokenizer_config.json": '{"chat_template": "{{ messages }}"}',
+            "tokenizer.json": '{"version": "1.0", "added_tokens": [{"id": 2, "content": "</s>", "special": true}]}',
+            "tokenizer_config.json": json.dumps({"eos_token": "</s>", "chat_template": TEMPLATE}),
             "README.md": "# a model",
         }.items():
             (folder / name).write_text(text)

@@ -196,9 +196,19 @@ def test_hand_written_facts_pin_nothing(small: Small) -> None:
     assert [code for code, _ in refused(small, replace(small.recipe(), model_files={}))] == ["DC287"]
 
 
-def test_a_tokenizer_of_the_adapter_is_told(small: Small) -> None:
-    (small.root / "qa/tokenizer.json").write_text('{"version": "1.0"}')
+def test_a_template_of_the_adapter_is_taken_and_told(small: Small) -> None:
+    (small.root / "qa/tokenizer.json").write_bytes((small.root / "model/tokenizer.json").read_bytes() + b"\n")
     assert small.build().notes == ()
-    (small.root / "qa/chat_template.jinja").write_text("{{ other }}")
-    (note,) = small.build().notes
-    assert (note.code, "chat_template.jinja" in note.detail) == ("DC279", True)
+    template = "{% for message in messages %}[{{ message.content }}]</s>{% endfor %}"
+    (small.root / "qa/chat_template.jinja").write_text(template)
+    artifact = small.build()
+    (note,) = artifact.notes
+    assert (note.code, "chat template" in note.detail) == ("DC279", True)
+    assert (artifact.path / "chat_template.jinja").read_text() == template
+    assert {"qa/chat_template.jinja", "qa/tokenizer.json", "model/tokenizer.json"} <= artifact.manifest.inputs.keys()
+
+
+def test_a_broken_template_is_refused_before_a_weight_is_read(small: Small) -> None:
+    (small.root / "qa/chat_template.jinja").write_text("{% for message in messages %}")
+    ((code, detail),) = refused(small)
+    assert (code, "line 1" in detail) == ("DC297", True)

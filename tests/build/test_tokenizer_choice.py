@@ -213,3 +213,16 @@ def test_adapters_that_bring_the_same_share_it(tmp_path: Path, base: Path) -> No
     result = carried(tmp_path, "qa", "chat", "style")
     assert codes(result) == ["DC279"]
     assert "adapter qa brings" in said(result, "DC279").detail
+
+
+def test_python_code_of_an_adapter_is_refused(tmp_path: Path) -> None:
+    code = {"AutoTokenizer": ["tokenization_x.X", None]}
+    tokenizer = {"tokenizer__json": whole(QWEN), "tokenizer_config__json": config("<|im_end|>", auto_map=code)}
+    folder(tmp_path / "model", generation_config__json=ENDS, chat_template__jinja=CHATML, **tokenizer)
+    folder(tmp_path / "same", **tokenizer)
+    assert codes(carried(tmp_path, "same")) == []
+    other = {"AutoTokenizer": ["org/other--tokenization_x.X", None]}
+    folder(tmp_path / "other", tokenizer__json=whole(QWEN), tokenizer_config__json=config("<|im_end|>", auto_map=other))
+    result = carried(tmp_path, "other")
+    assert [d.code for d in result.report.errors] == ["DC298"]
+    assert "org/other--tokenization_x.X" in said(result, "DC298").detail

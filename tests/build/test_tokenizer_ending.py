@@ -140,6 +140,7 @@ def test_the_served_template_is_the_one_that_is_checked(tmp_path: Path) -> None:
     model(tmp_path, QWEN, "<|endoftext|>", "{% broken", {"eos_token_id": 151643})
     result = carried(tmp_path, template=CHATML)
     assert codes(result) == ["DC295"]
+    assert "The template of api.chat_template ends a turn" in said(result, "DC295").detail
     assert [d.code for d in carried(tmp_path).report.errors] == ["DC297"]
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizer_folders import CHATML, MISTRAL, carried, codes, config, folder, model, parsed, whole
+from tokenizer_folders import CHATML, MISTRAL, carried, codes, config, folder, model, parsed, said, whole
 
 from deployc.build.tokenizer.sentencepiece import CONTROL, pieces
+from deployc.diagnostics import Severity
 
 QWEN = {"<|endoftext|>": 151643, "<|im_start|>": 151644, "<|im_end|>": 151645}
 BOM = b"\xef\xbb\xbf"
@@ -163,3 +164,20 @@ def test_many_tokens_without_a_row_are_counted(tmp_path: Path) -> None:
     )
     assert "modules_to_save" in found.fix
     assert carried(tmp_path, "qa", rows=152064).report.errors == []
+
+
+def test_tokens_that_the_model_came_without_a_row_for_are_no_fault_of_the_adapter(tmp_path: Path) -> None:
+    """Gemma 3 1B: its tokenizer has the image token of its larger sisters, its embedding has not."""
+    tokens = QWEN | {"<image_soft_token>": 151700}
+    model(tmp_path, tokens, "<|im_end|>", CHATML, {"eos_token_id": 151645})
+    folder(tmp_path / "qa", tokenizer__json=whole(tokens | {"<new>": 7}))
+    result = carried(tmp_path, "qa", rows=151646)
+    assert codes(result) == ["DC279", "DC294"]
+    assert said(result, "DC294").severity is Severity.NOTE
+    assert "the model: '<image_soft_token>' (151700): 1 token lies" in said(result, "DC294").detail
+
+
+def test_an_eos_of_the_config_that_nothing_reads(tmp_path: Path) -> None:
+    folder(tmp_path / "model", tokenizer__json=whole({}), generation_config__json={"eos_token_id": 5})
+    result = carried(tmp_path, rows=1000, of={"eos_token_id": 1000})
+    assert (result.report.errors, result.config) == ([], {"eos_token_id": None})

@@ -4,7 +4,8 @@
   than the model's was trained with it: its files replace the model's as a set. The set may lack
   tokenizer_config.json: then the model's stays.
 - Without a vocabulary, its tokenizer_config.json and special_tokens_map.json change the model's key by key.
-- Files of one set, of one folder or of both, must agree on every added token's id (DC298).
+- Files of one set, of one folder or of both, must agree on every added token's id (DC298). An adapter's auto_map other
+  than the model's is refused with them: its Python code was not reviewed.
 - Its chat template, in whatever file, replaces the model's, as its generation_config.json does. Where the tokenizer is
   the adapter's and it has no template, the model's stays.
 - What means the same is left as the model has it. Files that no rule names (processors, Python code) are the model's.
@@ -50,11 +51,11 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The files of the artifact, and whether its vocabulary is an adapter's."""
+    """The files of the artifact, what its tokenizer means, and what the model's own does."""
 
     files: Mapping[str, bytes]
     means: Tokenizer
-    foreign: bool
+    model: Tokenizer
 
 
 def choose(model: Small, adapters: Sequence[Small], report: Report) -> Choice:
@@ -75,7 +76,7 @@ def choose(model: Small, adapters: Sequence[Small], report: Report) -> Choice:
     kept = {n: raw for n, raw in model.files.items() if not (is_tokenizer(n) or is_template(n) or n == GENERATION)}
     kept |= {GENERATION: generation.small.files[GENERATION]} if GENERATION in generation.small.files else {}
     kept |= _assembled(tokenizer, template)
-    return Choice(dict(sorted(kept.items())), tokenizer.means, tokenizer is not base)
+    return Choice(dict(sorted(kept.items())), tokenizer.means, base.means)
 
 
 def _offer(base: Offer, own: Small) -> Offer:
@@ -139,11 +140,8 @@ def _wrong(offer: Offer) -> list[str]:
     means, wrong = offer.means, []
     by_token: dict[str, tuple[str, int]] = {}
     by_id: dict[int, tuple[str, str]] = {}
-    inside = (
-        meaning(Small(offer.name, {JSON: offer.tokenizer.files[JSON]})).tokens
-        if JSON in offer.tokenizer.files
-        else None
-    )
+    inside = means.vocabulary.keys() | {token for file, token, _ in means.stated if file == JSON}
+    has_json = JSON in offer.tokenizer.files
     for file, token, number in means.stated:
         said_in, said = by_token.setdefault(token, (file, number))
         if said != number:
@@ -151,11 +149,13 @@ def _wrong(offer: Offer) -> list[str]:
         said_in, other = by_id.setdefault(number, (file, token))
         if other != token:
             wrong.append(f"{number} is {other!r} in {said_in} and {token!r} in {file}")
-        if inside is not None and token not in inside:
+        if has_json and token not in inside:
             wrong.append(f"{token!r} ({number}) is in {file} but not in {JSON}")
     for key, token in means.special.items():
         if means.tokens and token not in means.tokens:
             wrong.append(f"{key} is {token!r}, which has no id")
+    if means.code is not None:
+        wrong.append(f"auto_map of {CONFIG} asks for Python code ({means.code}), which is never taken from an adapter")
     return list(dict.fromkeys(wrong))
 
 

@@ -34,17 +34,18 @@ _TOOL: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """A turn of template `name` ends with `token`."""
+    """A turn ends with `token`; `shown` is the template as people know it."""
 
-    name: str
+    shown: str
     token: str
     id: int
 
 
-def ends(templates: Mapping[str, str], tokenizer: Tokenizer) -> tuple[list[End], list[Diagnostic]]:
+def ends(templates: Mapping[str, str], tokenizer: Tokenizer, shown: str) -> tuple[list[End], list[Diagnostic]]:
     """The end of a turn in each template that is served, and what is wrong with those (DC296, DC297).
 
-    Served are the default and, for requests with tools, the one for tools; `templates` names them.
+    Served are the default and, for requests with tools, the one for tools; `templates` names them, `shown` says what
+    the default one is called.
     """
     served = {name: templates[name] for name in (DEFAULT, TOOLS) if name in templates}
     found: list[End] = []
@@ -58,7 +59,8 @@ def ends(templates: Mapping[str, str], tokenizer: Tokenizer) -> tuple[list[End],
     samples = [(name, sample) for name in served for sample in _samples(name == TOOLS)]
     rendered = render([(served[name], {**tokenizer.variables, **sample}) for name, sample in samples])
     for name in served:
-        end = _end(name, [r for (of, _), r in zip(samples, rendered, strict=True) if of == name], tokenizer)
+        which = shown if name == DEFAULT else f"{shown} {name!r}"
+        end = _end(name, which, [r for (of, _), r in zip(samples, rendered, strict=True) if of == name], tokenizer)
         if isinstance(end, End):
             found.append(end)
         else:
@@ -85,8 +87,7 @@ def _samples(tools: bool) -> Iterator[dict[str, Any]]:
                 }
 
 
-def _end(name: str, rendered: list[Rendered], tokenizer: Tokenizer) -> End | Diagnostic:
-    which = "chat template" if name == DEFAULT else f"chat template {name!r}"
+def _end(name: str, which: str, rendered: list[Rendered], tokenizer: Tokenizer) -> End | Diagnostic:
     if all(result.text is None for result in rendered):
         return _failed(name, which, rendered)
     tails = _tails(rendered)
@@ -108,7 +109,7 @@ def _end(name: str, rendered: list[Rendered], tokenizer: Tokenizer) -> End | Dia
             f"In the {which} the first token after an answer is {first!r}, which begins the next turn.",
             "Use a template that ends turns with a token of its own, or send `stop` with each request.",
         )
-    return End(name, first, known[first])
+    return End(which, first, known[first])
 
 
 def candidates(tokenizer: Tokenizer) -> dict[str, int]:
@@ -146,4 +147,4 @@ def _failed(name: str, which: str, results: list[Rendered]) -> Diagnostic:
             f"The {which} refuses a plain chat of a user and an assistant: {why}",
             "Try whether answers end, with messages.",
         )
-    return faults.broken_template("chat template" if name == DEFAULT else which, results[0].line, results[0].error)
+    return faults.broken_template(which, results[0].line, results[0].error)

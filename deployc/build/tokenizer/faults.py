@@ -31,8 +31,9 @@ def beyond(whose: str, tokens: Sequence[tuple[str, int]], rows: int) -> Diagnost
 
 
 def beyond_in_model(whose: str, tokens: Sequence[tuple[str, int]], rows: int) -> Diagnostic:
-    """The model came so, and is served so elsewhere: only prompts that hold such a token fail."""
-    return warning("DC294", "tokens lie beyond the model's embedding", _named(whose, tokens, rows), _RESIZE)
+    """The model came so (Gemma 3 1B has the token of its larger sisters' images) and is served so everywhere."""
+    fix = "Nothing is to do, unless prompts hold such a token: the engine refuses them."
+    return note("DC294", "tokens lie beyond the model's embedding", _named(whose, tokens, rows), fix)
 
 
 def id_beyond(where: str, key: str, value: object, rows: int) -> Diagnostic:
@@ -42,13 +43,14 @@ def id_beyond(where: str, key: str, value: object, rows: int) -> Diagnostic:
     return error("DC294", "tokens lie beyond the model's embedding", detail, fix)
 
 
-def turn_did_not_end(ends: Sequence[str], known: str, where: str, ids: Sequence[int], name: str) -> Diagnostic:
+def turn_did_not_end(template: str, ends: Sequence[str], known: str, added: Sequence[int]) -> Diagnostic:
     """Mended: without it the model goes on and writes the user's next turn itself, until max_tokens."""
     detail = (
-        f"The {name} ends a turn with {' or '.join(ends)}, but generation ended only at {known}: the model would "
-        f"never stop talking. {', '.join(map(str, ids))} was added to eos_token_id of the artifact's {where}."
+        f"The {template} ends a turn with {' or '.join(ends)}, but generation ended only at {known}: the model would "
+        f"never stop talking. {', '.join(map(str, added))} was added to eos_token_id of the artifact's "
+        "generation_config.json."
     )
-    fix = f"Nothing is to do. To make it quiet, add the id to eos_token_id of the source's {where}."
+    fix = "Nothing is to do. To make this quiet, add it to eos_token_id of generation_config.json in the source."
     return warning("DC295", "the end of a turn did not end generation", detail, fix)
 
 
@@ -59,15 +61,18 @@ def end_unknown(detail: str, fix: str) -> Diagnostic:
 
 def no_template() -> Diagnostic:
     """Fine for a model that continues text."""
-    detail = "There is no chat template: /v1/completions works, /v1/chat/completions is refused by the engine."
+    detail = (
+        "There is no chat template: /v1/completions works, /v1/chat/completions only where the engine has a template "
+        "of its own for this kind of model."
+    )
     return note("DC296", "what ends a turn cannot be told", detail, "For messages, set api.chat_template.")
 
 
-def broken_template(name: str, line: int | None, message: str) -> Diagnostic:
+def broken_template(which: str, line: int | None, message: str) -> Diagnostic:
     """Every request with messages would fail."""
     at = f", line {line}" if line else ""
     fix = "Mend the template at that line, or set api.chat_template to one that renders."
-    return error("DC297", "the chat template cannot be rendered", f"{name}{at}: {message}", fix)
+    return error("DC297", "the chat template cannot be rendered", f"The {which}{at}: {message}", fix)
 
 
 def contradiction(whose: str, detail: str) -> Diagnostic:

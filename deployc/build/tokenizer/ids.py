@@ -1,7 +1,7 @@
 """Ids of config.json and generation_config.json that no row of the embedding belongs to.
 
 Rule: such an eos, bos or pad id is replaced by the tokenizer's own where that has a row, else taken out; an eos that
-leaves nothing behind is an error. Negative ids stay: old configs write -1 for "none".
+leaves nothing behind, where generation ends by it, is an error. Negative ids stay: old configs write -1 for "none".
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ def listed(value: Any) -> list[int]:
     return [v for v in (value if isinstance(value, list) else [value]) if type(v) is int]
 
 
-def mended(values: Mapping[str, Any], where: str, tokenizer: Tokenizer, rows: int, report: Report) -> dict[str, Any]:
-    """The keys that must change, with their new values."""
+def mended(
+    values: Mapping[str, Any], where: str, tokenizer: Tokenizer, rows: int, needed: bool, report: Report
+) -> dict[str, Any]:
+    """The keys that must change, with their new values; `needed`: generation ends by this eos_token_id."""
     changes: dict[str, Any] = {}
     for name in _KEYS:
         key = f"{name}_token_id"
@@ -35,7 +37,7 @@ def mended(values: Mapping[str, Any], where: str, tokenizer: Tokenizer, rows: in
         own = tokenizer.id(f"{name}_token")
         if not left and own is not None and own < rows:
             left = [own]
-        if not left and name == "eos":
+        if not left and name == "eos" and needed:
             report.add(faults.id_beyond(where, key, was, rows))
             continue
         now = left if isinstance(was, list) else left[0] if left else None
@@ -44,10 +46,12 @@ def mended(values: Mapping[str, Any], where: str, tokenizer: Tokenizer, rows: in
     return changes
 
 
-def of_config(config: Mapping[str, Any], tokenizer: Tokenizer, rows: int, report: Report) -> dict[str, Any]:
-    """Changes to config.json, and to its language part where that has ids of its own."""
-    changes = mended(config, "config.json", tokenizer, rows, report)
+def of_config(
+    config: Mapping[str, Any], tokenizer: Tokenizer, rows: int, needed: bool, report: Report
+) -> dict[str, Any]:
+    """Changes to config.json, and to its language part where that has ids of its own; `needed` as above."""
+    changes = mended(config, "config.json", tokenizer, rows, needed, report)
     nested = config.get(NESTED)
-    if isinstance(nested, dict) and (inner := mended(nested, f"config.json {NESTED}", tokenizer, rows, report)):
+    if isinstance(nested, dict) and (inner := mended(nested, f"config.json {NESTED}", tokenizer, rows, needed, report)):
         changes[NESTED] = {**nested, **inner}
     return changes

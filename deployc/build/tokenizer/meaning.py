@@ -41,6 +41,8 @@ class Tokenizer:
     switches: Mapping[str, bool] = field(default_factory=dict)
     rules: Mapping[str, Any] = field(default_factory=dict)
     stated: tuple[tuple[str, str, int], ...] = ()
+    vocabulary: Mapping[str, int] = field(default_factory=dict)  # `tokens` without the added ones
+    code: Any = None  # auto_map: Python classes that the folder asks for
 
     def id(self, name: str) -> int | None:
         """The id of eos_token, bos_token …; None where it has none."""
@@ -81,6 +83,8 @@ def meaning(small: Small) -> Tokenizer:
         switches={key: config[key] for key in SWITCHES if isinstance(config.get(key), bool)},
         rules=_rules(small, whole),
         stated=tuple(stated),
+        vocabulary=vocabulary,
+        code=config.get("auto_map"),
     )
 
 
@@ -89,7 +93,11 @@ def _vocabulary(small: Small, whole: Mapping[str, Any]) -> tuple[dict[str, int],
     if JSON in small.files:
         vocabulary = _part(whole, "model").get("vocab")
         if isinstance(vocabulary, list):  # Unigram: [piece, score] by id
-            return {row[0]: at for at, row in enumerate(vocabulary) if isinstance(row, list) and row}, []
+            return {
+                row[0]: at
+                for at, row in enumerate(vocabulary)
+                if isinstance(row, list) and row and isinstance(row[0], str)
+            }, []
         return _ids(vocabulary), []
     for name in sorted(small.files):
         if name.endswith(".model") and (found := pieces(small.files[name])):
