@@ -44,19 +44,35 @@ def test_the_fewest_cards_an_engine_and_engines_on_the_rest(
     assert (choices.tensor_parallel_size.value, choices.replicas.value) == (tensor, replicas)
 
 
-def test_auto_weights_are_int8_only_where_16_bit_do_not_do() -> None:
-    assert case_of(quantization="{weights: auto}").choices.weights.value == "none"
-    assert (
-        case_of(facts_of(cards=(card("odd", 14 * GIB),)), quantization="{weights: auto}").choices.weights.value
-        == "int8"
-    )
-    blackwell = card("odd", 14 * GIB, capability=(12, 0))
-    assert case_of(facts_of(cards=(blackwell,)), quantization="{weights: auto}").choices.weights.value == "none"
+@pytest.mark.parametrize(
+    ("capability", "taken"),
+    [((7, 0), "none"), ((7, 5), "int8"), ((8, 0), "int8"), ((8, 6), "int8"), ((8, 9), "fp8"), ((9, 0), "fp8"),
+     ((10, 0), "fp8"), ((12, 0), "fp8")],
+)  # fmt: skip
+def test_auto_weights_are_8_bit_only_where_16_do_not_do(capability: tuple[int, int], taken: str) -> None:
+    """The type that the card multiplies; a card that multiplies none is left with 16 bit."""
+
+    def chosen(memory: float) -> str:
+        facts = facts_of(cards=(card("odd", memory * GIB, capability=capability),))
+        return case_of(facts, quantization="{weights: auto}").choices.weights.value
+
+    assert chosen(23.5) == "none"
+    assert chosen(14) == taken
+
+
+@pytest.mark.parametrize("calibration", ["", ", calibration: {data: ./calib.jsonl}"])
+def test_auto_weights_never_have_4_bits(calibration: str) -> None:
+    """5.5 GiB would hold 4-bit weights of 7B parameters, and nothing else does."""
+    facts = facts_of(cards=(card("odd", 6.5 * GIB),))
+    case = case_of(facts, quantization=f"{{weights: auto{calibration}}}")
+    assert case.choices.weights.value in ("none", "fp8")
+    written = case_of(facts, quantization=f"{{weights: int4-gptq{calibration}}}")
+    assert written.prediction.memory.weights.value < 6.5 * GIB
 
 
 def test_auto_weights_start_for_certain_rather_than_perhaps_in_16_bit() -> None:
     # one request of 8,192 tokens is 0.44 GiB; between the card that may hold it beside 16-bit weights and the one that
-    # surely does, int8 is taken
+    # surely does, fp8 is taken
     def left(gib: float, weights: str) -> Figure:
         case = case_of(facts_of(cards=(card("odd", gib * GIB),)), quantization=f"{{weights: {weights}}}")
         return case.prediction.memory.kv_cache
@@ -66,7 +82,7 @@ def test_auto_weights_start_for_certain_rather_than_perhaps_in_16_bit() -> None:
     assert between, "there are cards on which 16-bit weights only may start"
     for size in between:
         case = case_of(facts_of(cards=(card("odd", size * GIB),)), quantization="{weights: auto}")
-        assert case.choices.weights.value == "int8", size
+        assert case.choices.weights.value == "fp8", size
 
 
 def test_reserved_memory_lowers_the_share_so_that_the_start_check_passes() -> None:

@@ -225,7 +225,7 @@ def test_what_the_file_fixes_stays_unless_it_is_freed() -> None:
     assert seen("max_num_batched_tokens") == {4096}
     assert seen("max_num_batched_tokens", "max_num_batched_tokens") == {1024, 2048, 4096, 8192, 16384}
     assert seen("weights") == {"none"}
-    assert seen("weights", "weights") == {"none", "int8"}
+    assert seen("weights", "weights") == {"none", "fp8", "int8"}
 
 
 def test_auto_and_what_is_left_out_are_open() -> None:
@@ -233,22 +233,16 @@ def test_auto_and_what_is_left_out_are_open() -> None:
                quantization="{weights: auto, kv_cache: auto}")  # fmt: skip
     assert fixed(at.deploy, at.facts) == {}
     every = list(candidates(at.deploy, at.facts, at.cards))
-    assert {one.choices.weights.value for one in every} == {"none", "int8"}
+    assert {one.choices.weights.value for one in every} == {"none", "fp8", "int8"}, "4 bits are for people to choose"
     assert {one.choices.max_model_len.value for one in every} == {256 * 2**n for n in range(8)}
     assert min(one.choices.max_model_len.value for one in every) >= 200, "all requests have room"
 
 
-def test_a_format_that_becomes_supported_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = [name for name in ("none", "auto", "fp8", "int8", "checkpoint")]
-    assert accepted("quantization.weights", names) == [name for name in names if name != "fp8" or _makes("fp8")]
-    monkeypatch.setitem(NOT_YET, "quantization.weights", (("none", "auto", "int8", "fp8", "checkpoint"), ""))
-    assert "fp8" in accepted("quantization.weights", names)
-    monkeypatch.delitem(NOT_YET, "quantization.weights")
+def test_a_format_that_is_not_supported_yet_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["none", "fp8", "int8"]
     assert accepted("quantization.weights", names) == names
-
-
-def _makes(name: str) -> bool:
-    return name in NOT_YET.get("quantization.weights", ((name,), ""))[0]
+    monkeypatch.setitem(NOT_YET, "quantization.weights", (("none", "int8"), ""))
+    assert accepted("quantization.weights", names) == ["none", "int8"]
 
 
 @pytest.mark.parametrize(
@@ -301,7 +295,7 @@ def test_what_a_rule_refuses_for_all_is_said_and_not_simulated_over_and_over() -
     found = at.tuned()
     assert found.chosen is None
     assert {diagnostic.code for diagnostic in found.refused} == {"DC520"}
-    assert found.simulated == 4, "one for each format"
+    assert found.simulated == 6, "one for each format"
 
 
 def test_money_decides_where_every_kind_has_a_price() -> None:

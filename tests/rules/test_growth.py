@@ -65,5 +65,6 @@ def test_no_engine_no_growth_and_no_change_no_growth() -> None:
         facts_of(cards=(replace(H200, compute_capability=(10, 0), name="b200", interconnect="pcie"),) * 16),
         hardware="{gpu: b200, count: 16}",
         workload=LOAD % "concurrency: 16",
+        quantization="{weights: fp8}",
     )
     assert growth(sixteen) is None

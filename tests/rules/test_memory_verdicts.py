@@ -159,7 +159,7 @@ def test_a_model_of_states_alone_has_no_longest_request() -> None:
     (found,) = memory.longest_request_fits(billed(case_of(facts), kv_cache=figure(28 * 2**21, 28 * 2**21)))
     assert "however long it is" in found.detail
     assert "max_context" not in found.fix
-    assert "fp8" not in found.fix
+    assert "kv_cache" not in found.fix
 
 
 def test_pages_that_cannot_be_made_equal_are_refused_by_the_versions_that_do_not_pad() -> None:

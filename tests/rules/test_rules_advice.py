@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import pytest
 from configured import GIB, card, case_of, codes, facts_of
 
 from deployc.diagnostics import Diagnostic
@@ -112,10 +113,13 @@ def test_a_limit_below_what_the_memory_can_read_says_so() -> None:
     assert bound not in said(sla="{tpot_p95: 15ms}")["DC402"].detail
 
 
-def test_int8_is_advised_where_the_card_has_kernels_for_it() -> None:
-    blackwell = facts_of(cards=(card("rtx-5090", 31 * GIB, 1.79e12, (12, 0)),))
-    assert "quantization.weights: int8" in said(sla="{tpot_p95: 5ms}")["DC402"].fix
-    assert "int8" not in said(blackwell, sla="{tpot_p95: 2ms}")["DC402"].fix
+@pytest.mark.parametrize(
+    ("capability", "advised"), [((7, 0), None), ((8, 6), "int8"), ((8, 9), "fp8"), ((9, 0), "fp8"), ((12, 0), "fp8")]
+)
+def test_the_8_bit_type_that_a_card_multiplies_is_advised(capability: tuple[int, int], advised: str | None) -> None:
+    facts = facts_of(cards=(card("odd", 31 * GIB, capability=capability),))
+    found = set(re.findall("quantization.weights: ([a-z0-9-]+)", said(facts, sla="{tpot_p95: 5ms}")["DC402"].fix))
+    assert found == ({advised} if advised else set())
 
 
 def test_a_percentile_is_never_predicted_below_what_it_holds() -> None:

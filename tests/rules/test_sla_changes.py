@@ -42,8 +42,8 @@ def said(case: Case) -> dict[str, Diagnostic]:
 def test_changes_come_from_the_cheapest_each_with_its_figure() -> None:
     case = case_on("rtx-4090", load="concurrency: 32", sla="{tpot_p95: 30ms}")
     parts = said(case)["DC402"].fix.split("; or ")
-    int8 = next(part for part in parts if part.startswith("set quantization.weights: int8 ("))
-    assert re.fullmatch(r".* \(tpot_p95 [0-9.]+ ms, [0-9.]+ ms to [0-9.]+ ms\)", int8)
+    eight = next(part for part in parts if "set quantization.weights: fp8 (" in part)
+    assert re.fullmatch(r".* \(tpot_p95 [0-9.]+ ms, [0-9.]+ ms to [0-9.]+ ms\)", eight)
     assert "max-num-seqs" in parts[0]
     assert parts[-1].startswith("send at most ")
     assert len(parts) <= RUNS + 1
@@ -51,10 +51,10 @@ def test_changes_come_from_the_cheapest_each_with_its_figure() -> None:
 
 def test_the_figure_of_a_change_is_what_the_model_predicts_under_it() -> None:
     case = case_on("rtx-4090", load="concurrency: 32", sla="{tpot_p95: 30ms}")
-    int8 = case_on(
-        "rtx-4090", load="concurrency: 32", sla="{tpot_p95: 30ms}", quantization="{weights: int8}"
+    fp8 = case_on(
+        "rtx-4090", load="concurrency: 32", sla="{tpot_p95: 30ms}", quantization="{weights: fp8}"
     ).prediction.speed.tpot_p95
-    assert f"int8 (tpot_p95 {int8.value * 1000:.1f} ms," in said(case)["DC402"].fix
+    assert f"fp8 (tpot_p95 {fp8.value * 1000:.1f} ms," in said(case)["DC402"].fix
 
 
 def test_a_change_that_only_may_meet_the_limit_says_perhaps() -> None:
