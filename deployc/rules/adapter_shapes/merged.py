@@ -66,7 +66,7 @@ def merged(
     if pair is not None:
         for name in borrowed:
             shapes.setdefault(name, base[name])
-        found += _rows(adapters, pair, {**base, **shapes}, tied, at)
+        found = found or _rows(adapters, pair, {**base, **shapes}, tied, at)
     said = _config(model, pair, shapes, tied)
     found = found or _changes(adapters, pair, base, shapes, bool(borrowed), at)
     return Merged(_facts(model, shapes, said), tuple(map(tuple, parts)), shapes, borrowed, said, tuple(found))
@@ -98,9 +98,10 @@ def _disagreeing(
     for i, j in combinations(range(len(adapters)), 2):
         for tensor in sorted(afters[i].keys() & afters[j].keys()):
             one, other = ([p for p in parts[n] if p.tensor == tensor] for n in (i, j))
-            if (why := _against(i, one, j, other, compare)) or afters[i][tensor] != afters[j][tensor]:
-                sizes = f"{list(afters[i][tensor])} and {list(afters[j][tensor])}"
-                wrong.append(f"{adapters[i].name} and {adapters[j].name}: {tensor}: {why or sizes}")
+            sizes = [list(afters[n][tensor]) for n in (i, j)]
+            why = f"{sizes[0]} and {sizes[1]}" if sizes[0] != sizes[1] else _against(i, one, j, other, compare)
+            if why:
+                wrong.append(f"{adapters[i].name} and {adapters[j].name}: {tensor}: {why}")
     if not wrong:
         return []
     fix = "Merge one of them, or serve them: mode: serve."
