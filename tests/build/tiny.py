@@ -119,6 +119,7 @@ def recipe(
     dtype: str = "bfloat16",
     ignore: tuple[str, ...] = ("lm_head",),
     factors: Mapping[str, float] | None = None,
+    group_size: int = 0,
 ) -> Recipe:
     """What COMPILE would ask for; sources are absolute folders, adapters named after theirs."""
     named = {path.name: path for path in adapters}
@@ -133,6 +134,7 @@ def recipe(
         weights=weights,
         dtype=dtype,
         ignore=ignore,
+        group_size=group_size,
     )
     return replace(unnamed, key=hashlib.sha256(json.dumps(asdict(unnamed)).encode()).hexdigest())
 
