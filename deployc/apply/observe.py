@@ -80,17 +80,20 @@ def logs(state: State, *, lines: int, follow: bool) -> Iterator[str]:
 
 def observe(bundle: Bundle | None, state: State, store: Path) -> Observed:
     """What the plan compares with. An engine whose apply did not finish counts as unhealthy: nobody verified it."""
-    artifact = None if bundle is None or bundle.recipe is None else artifact_for(store, bundle.recipe.key) is not None
+    recipe = None if bundle is None else bundle.recipe
+    built = None if recipe is None else artifact_for(store, recipe.key)
+    artifact, quality = None if recipe is None else built is not None, built.manifest.quality if built else None
     seen = status(state)
     receipt = history.receipt(state, seen.entry) if seen.entry else None
     if receipt is None or seen.condition in ("nothing", "gone", "failed"):
-        return Observed(None, now(), complete=True, artifact=artifact, detail=seen.reason)
+        return Observed(None, now(), complete=True, artifact=artifact, quality=quality, detail=seen.reason)
     return Observed(
         digest=receipt.digest,
         at=now(),
         complete=True,
         healthy=seen.condition == "serving",
         artifact=artifact,
+        quality=quality,
         flags=receipt.flags,
         env=receipt.env,
         paths=receipt.paths,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deployc.diagnostics import Diagnostic, Report
-from deployc.plan import figures
+from deployc.plan import figures, quality
 from deployc.spec.deploy import Deploy
 from deployc.types.bundle import Bundle
 from deployc.types.choices import Choices
@@ -52,6 +52,7 @@ def document(
         "workload": deploy.workload.model_dump(exclude_none=True) if deploy else None,
         "engine": _engine(facts.engine, bundle) if facts else None,
         "prediction": _prediction(prediction, explained, grown, deploy, facts) if prediction else None,
+        "quality": quality.quality(observed.quality, bundle) if observed.quality else None,
         "sla": [figures.sla_line(line) for line in sla],
         "observed": {"digest": observed.digest, "at": observed.at, "complete": observed.complete},
         "switch": _switch(switch) if switch else None,

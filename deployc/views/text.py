@@ -8,7 +8,7 @@ from typing import Any
 
 from deployc.diagnostics import Report
 from deployc.units import show_count, show_seconds
-from deployc.views import explain, memory, words
+from deployc.views import explain, memory, quality, words
 from deployc.views.diagnostics import diagnostics
 from deployc.views.layout import escape, pad, paint, wrap
 
@@ -29,7 +29,7 @@ def plan(
     if document["prediction"] and document["model"]:
         parts.append(memory.lines(document, color, width))
         if memory.starts(document):
-            parts += [view(document, color, width) for view in (explain.lines, _speed, _sla, _steps)]
+            parts += [view(document, color, width) for view in (explain.lines, _speed, _sla, quality.lines, _steps)]
     found = diagnostics(report, color=color, width=width)
     parts += [found.rstrip("\n").split("\n") if found else [], _next(document, report, color, width, file, applies)]
     return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"

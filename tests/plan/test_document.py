@@ -24,8 +24,8 @@ from deployc.types.prediction import SlaLine
 from deployc.views.json_text import json_text
 
 CONTRACT = (
-    "format_version", "name", "digest", "inputs", "variables", "model", "engine", "prediction", "sla", "observed",
-    "switch", "steps", "accepted", "diagnostics",
+    "format_version", "name", "digest", "inputs", "variables", "model", "engine", "prediction", "quality", "sla",
+    "observed", "switch", "steps", "accepted", "diagnostics",
 )  # fmt: skip
 UNSEEN = Observed(None, None, complete=False)
 

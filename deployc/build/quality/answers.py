@@ -23,14 +23,22 @@ Ids = tuple[int, ...]
 def answers(
     model: Any, prompts: Sequence[Prompt], ends: Sequence[int], tokens: int, advance: Callable[[int], None]
 ) -> list[Ids]:
-    """The token ids of the answer to each prompt, up to and with a token of `ends`; `advance` is told each one done."""
+    """The token ids of the answer to each prompt, up to and with a token of `ends`.
+
+    `advance` is told after each batch for how many tokens there was room.
+    """
     found: dict[int, Ids] = {}
     for batch in _batches(prompts):
-        limit = tokens if prompts[batch[0]].json else min(SHORT, tokens)
+        limit = longest(prompts[batch[0]], tokens)
         for index, ids in zip(batch, _generated(model, [prompts[i].ids for i in batch], ends, limit), strict=True):
             found[index] = ids
-        advance(len(batch))
+        advance(len(batch) * limit)
     return [found[index] for index in range(len(prompts))]
+
+
+def longest(prompt: Prompt, tokens: int) -> int:
+    """Tokens of an answer at most."""
+    return tokens if prompt.json else min(SHORT, tokens)
 
 
 def ends(folder: Path, config: Any) -> list[int]:
@@ -62,14 +70,14 @@ def _batches(prompts: Sequence[Prompt]) -> Iterator[list[int]]:
 
 
 def _generated(model: Any, prompts: Sequence[Ids], ends: Sequence[int], limit: int) -> Iterator[Ids]:
-    longest = max(map(len, prompts))
+    width = max(map(len, prompts))
     pad = ends[0] if ends else 0
-    ids = torch.tensor([[pad] * (longest - len(p)) + list(p) for p in prompts], device=model.device)
-    mask = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for p in prompts], device=model.device)
+    ids = torch.tensor([[pad] * (width - len(p)) + list(p) for p in prompts], device=model.device)
+    mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=model.device)
     plain = transformers.GenerationConfig(
         do_sample=False, max_new_tokens=limit, eos_token_id=list(ends) or None, pad_token_id=pad
     )
     model.generation_config = plain  # the model's own (penalties, temperature) must not fill what is left open
-    for row in model.generate(ids, attention_mask=mask, generation_config=plain)[:, longest:].tolist():
+    for row in model.generate(ids, attention_mask=mask, generation_config=plain)[:, width:].tolist():
         end = next((at for at, token in enumerate(row) if token in ends), len(row) - 1)
         yield tuple(row[: end + 1])

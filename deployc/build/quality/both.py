@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from deployc.build.quality import compare, faults, layers, models, room
-from deployc.build.quality.answers import Ids, answers, ends, is_json
+from deployc.build.quality.answers import Ids, answers, ends, is_json, longest
 from deployc.build.quality.figures import Unit
 from deployc.build.quality.samples import Prompt, Samples, Scored, read
 from deployc.build.quality.stored import Stored
@@ -29,6 +29,23 @@ CUT = 600
 
 Advance = Callable[[int, int, str], None]
 """(bytes of logits done, of all, what)."""
+
+
+class Count:
+    """How far it is, in bytes of logits that both models compute."""
+
+    def __init__(self, total: int, tell: Advance) -> None:
+        self._done, self._total, self._tell = 0, max(total, 1), tell
+
+    def at(self, item: str, row: int = 1) -> Callable[[int], None]:
+        """Say what is done now; what is returned adds `row` bytes for each of its counts."""
+
+        def advance(more: int) -> None:
+            self._done = min(self._done + more * row, self._total)
+            self._tell(self._done, self._total, item)
+
+        advance(0)
+        return advance
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +62,7 @@ class Task:
     row: int
     ends: tuple[int, ...]
     asked: tuple[Prompt, ...]
-    advance: Advance
+    count: Count
 
 
 def measured(job: Mapping[str, Any], advance: Advance) -> dict[str, Any]:
@@ -94,10 +111,17 @@ def _task(job: Mapping[str, Any], samples: Samples, advance: Advance) -> tuple[T
     device, slow = room.device(weights, row * max(lengths), job["device"])
     not_covered = [slow] if slow else []
     if samples.beyond:
-        not_covered.append(f"{samples.beyond} lines were left out: their answer lies past {job['tokens']} tokens.")
+        left = (
+            "1 line was left out: its prompt fills"
+            if samples.beyond == 1
+            else (f"{samples.beyond} lines were left out: their prompts fill")
+        )
+        not_covered.append(f"{left} all of {job['tokens']} tokens.")
+    asked = _asked(samples)
+    tokens = sum(line.tokens for line in samples.scored) + sum(longest(prompt, job["tokens"]) for prompt in asked)
     ended = tuple(ends(artifact, config))
     task = Task(reference, artifact, Path(job["into"]), job["shown"], job["tokens"], dtype, device, row, ended,
-                _asked(samples), advance)  # fmt: skip
+                asked, Count(2 * row * tokens, advance))  # fmt: skip
     return task, not_covered
 
 
@@ -113,16 +137,14 @@ def _reference(
     task: Task, samples: Samples, kept: compare.Logits
 ) -> tuple[Sequence[Scored], list[Ids], Callable[..., Any]]:
     """What is scored, the answers, the class of the model; logits are put into `kept`."""
-    task.advance(0, 1, "loads the 16-bit model")
+    advance = task.count.at("the 16-bit model")
     model = models.reference(task.reference, task.dtype, task.device)
     with models.running("the 16-bit model", task.device):
-        said = answers(model, task.asked, task.ends, task.tokens, _counting(task, "the 16-bit model answers"))
+        said = answers(model, task.asked, task.ends, task.tokens, task.count.at("the 16-bit model answers", task.row))
         lines = samples.scored or _own(task, said)
         room.check_disk(task.into, lines, task.row)
-        done, total = 0, _bytes(task, lines)
         for line in lines:
-            done += kept.keep(compare.logits(model, line, "the 16-bit model"))
-            task.advance(done, total, "the 16-bit model")
+            advance(kept.keep(compare.logits(model, line, "the 16-bit model")))
         return lines, said, type(model)
 
 
@@ -130,18 +152,11 @@ def _artifact(
     task: Task, lines: Sequence[Scored], kept: compare.Logits, kind: Callable[..., Any]
 ) -> tuple[list[Unit], list[Ids], list[str]]:
     """The sums for figures, the answers, the layers whose inputs are not rounded."""
-    total = _bytes(task, lines)
-    done = total // 2
+    advance = task.count.at("the artifact")
     model, missing = models.artifact(task.artifact, kind, task.dtype, task.device)
-
-    def advance(more: int) -> None:
-        nonlocal done
-        done += more
-        task.advance(min(done, total), total, "the artifact")
-
     with models.running("the artifact", task.device):
         units = compare.units(model, lines, kept, advance)
-        said = answers(model, task.asked, task.ends, task.tokens, _counting(task, "the artifact answers"))
+        said = answers(model, task.asked, task.ends, task.tokens, task.count.at("the artifact answers", task.row))
     return units, said, missing
 
 
@@ -151,22 +166,6 @@ def _own(task: Task, said: Sequence[Ids]) -> tuple[Scored, ...]:
     if sum(line.tokens for line in lines) < 2:
         raise Fault(faults.nothing_to_score(task.shown, task.tokens))
     return tuple(line for line in lines if line.tokens > 0)
-
-
-def _bytes(task: Task, lines: Sequence[Scored]) -> int:
-    """Logits of both models."""
-    return 2 * task.row * sum(line.tokens for line in lines)
-
-
-def _counting(task: Task, what: str) -> Callable[[int], None]:
-    done = 0
-
-    def advance(more: int) -> None:
-        nonlocal done
-        done += more
-        task.advance(0, 1, f"{what}: {done} of {len(task.asked)} prompts")
-
-    return advance
 
 
 def _valid(asked: Sequence[Prompt], said: Sequence[Sequence[str]]) -> list[int] | None:

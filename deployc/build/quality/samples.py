@@ -56,16 +56,16 @@ def read(lines: Sequence[Line], tokenizer: Any, tokens: int, shown: str) -> Samp
     beyond = 0
     for line in lines:
         try:
-            found, prompt = _text(line, tokenizer) if line.text is not None else _chat(line, tokenizer)
+            made = _text(line, tokenizer, tokens) if line.text is not None else _chat(line, tokenizer)
         except Exception as wrong:  # a template raises what it likes
             raise Fault(faults.bad_line(shown, line.number, _reason(wrong))) from None
-        lost = False
+        (found, prompt), lost = made, False
         if found is not None:
             cut = Scored(found.ids[:tokens], found.first)
             if cut.tokens > 0:
                 scored.append(cut)
             lost = cut.tokens <= 0 < found.tokens
-        if prompt is not None and prompt.ids:
+        if prompt.ids:
             if len(prompt.ids) <= tokens:
                 prompts.append(prompt)
             lost = lost or len(prompt.ids) > tokens
@@ -73,9 +73,9 @@ def read(lines: Sequence[Line], tokenizer: Any, tokens: int, shown: str) -> Samp
     return Samples(tuple(scored), tuple(prompts), beyond)
 
 
-def _text(line: Line, tokenizer: Any) -> tuple[Scored, Prompt]:
+def _text(line: Line, tokenizer: Any, tokens: int) -> tuple[Scored, Prompt]:
     ids = tuple(tokenizer(line.text)["input_ids"])
-    opening = ids[:OPENING]
+    opening = ids[: min(OPENING, tokens)]
     return Scored(ids, 1), Prompt(opening, tokenizer.decode(opening, skip_special_tokens=True), json=False)
 
 
