@@ -21,7 +21,7 @@ def table() -> str:
 
 
 def summaries() -> str:
-    """One row a code about model, adapters, formats, builds, memory, settings or measured rows: its constant summary."""
+    """One row a code about model, adapters, formats, builds, memory, settings or rows, with its constant summary."""
     found: dict[str, str] = {}
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

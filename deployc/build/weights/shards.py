@@ -51,6 +51,7 @@ def write(
                 lines[name] = line
                 advance(name, size(work))
                 continue
+            (folders.into / name).unlink(missing_ok=True)  # damaged, or made of something else: its room is needed
             with Reader(path, folders.source) as reader:
                 writer = Writer(folders.into / name, outputs(work), reader.metadata or {"format": "pt"})
                 try:
