@@ -116,7 +116,7 @@ def _rules(small: Small, whole: Mapping[str, Any]) -> dict[str, Any]:
             k: v for k, v in _part(whole, "model").items() if k not in ("vocab", "type") and v not in (None, False, "")
         }
         if isinstance(model.get("merges"), list):
-            model["merges"] = [m if isinstance(m, str) else " ".join(map(str, m)) for m in model["merges"]]
+            model["merges"] = [" ".join(map(str, m)) if isinstance(m, list) else m for m in model["merges"]]
         return {"model": model} | {key: _bare(whole[key]) for key in _RULES if whole.get(key) is not None}
     rules: dict[str, Any] = {}
     for name, raw in small.files.items():

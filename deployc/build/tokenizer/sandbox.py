@@ -97,9 +97,10 @@ def _line(wrong: BaseException) -> int | None:
 def main() -> None:
     """One list in, one list out, under the bounds."""
     jobs = json.load(sys.stdin)
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 1))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for kind, most in ((resource.RLIMIT_CPU, SECONDS), (resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
+        _, allowed = resource.getrlimit(kind)  # a lower one of the system's own stays
+        bound = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
+        resource.setrlimit(kind, (bound, allowed))
     sys.stdout.write(json.dumps([render(template, variables) for template, variables in jobs]))
 
 
