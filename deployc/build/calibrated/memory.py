@@ -15,7 +15,8 @@ from deployc.types.facts import DTYPE_BYTES
 from deployc.types.groups import Tensor
 
 LIBRARIES = 1_500_000_000
-"""Bytes of a process that has loaded torch, transformers and llm-compressor."""
+"""Bytes of a process that has loaded torch, transformers and llm-compressor: 0.5 GB measured on a CPU; CUDA's own
+libraries take more. Measured whole (SmolLM2-135M, 32 samples of 256 tokens): GPTQ 0.78 GB, AWQ 0.89 GB; 1.9 said."""
 HALF, SINGLE = 2, 4  # bytes an element
 
 
