@@ -50,7 +50,8 @@ def model(folder: Path, sizes: Mapping[str, Any], shards: int) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config(sizes)))
     (folder / "tokenizer_config.json").write_text("{}")
-    noise, placed = _noise(), {}
+    placed: dict[str, str] = {}
+    noise = _noise()
     for index, tensors in enumerate(_split(list(_tensors(sizes)), shards)):
         name = f"model-{index + 1:05d}-of-{shards:05d}.safetensors"
         _write(folder / name, tensors, noise)

@@ -33,6 +33,9 @@ def named_texts(deploy: Deploy) -> tuple[dict[str, str], Report]:
             report.add(replace(diagnostic, at=deploy.at(f"quantization.{key}")))
         if not found.errors:
             digests[data] = f"sha256:{sha256(path)}"
+    template = deploy.api.chat_template
+    if template is not None and (path := beside(Path(deploy.folder), template)).is_file():
+        digests[template] = f"sha256:{sha256(path)}"  # that one which is no file is refused is the launch's matter
     return digests, report
 
 

@@ -1,0 +1,138 @@
+"""Making one artifact: sources, checks, small files, weights in one pass or by calibration, published under its key."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from deployc import __version__
+from deployc.build import describe, inputs, process
+from deployc.build import store as shelf
+from deployc.build.calibrated.run import Merged, calibrate, method
+from deployc.build.inputs import Inputs
+from deployc.build.quantize.config import quantization_config
+from deployc.build.site import Site
+from deployc.build.sources import adapter_folders, model_folder
+from deployc.build.tokenizer.carry import Carried, carry
+from deployc.diagnostics import Diagnostic, Stop
+from deployc.facts.adapter import WEIGHTS
+from deployc.facts.headers import INDEX
+from deployc.facts.model import SINGLE
+from deployc.files import beside, write
+from deployc.types.bundle import Recipe
+from deployc.types.manifest import Artifact, Content
+
+Plain = Callable[[], Path]
+"""The folder of the same model in 16 bit, made where there is none yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What was written: `shards` by name, `read` as in a manifest; what config.json says of them; how it was made."""
+
+    shards: Mapping[str, Content]
+    read: Mapping[str, Content]
+    quantization: Mapping[str, Any] | None
+    made: Mapping[str, Any]  # torch, threads, seconds, versions
+    notes: tuple[Diagnostic, ...] = ()
+
+
+def make(recipe: Recipe, site: Site, plain: Plain) -> Artifact:
+    """The recipe's artifact, in the store. Raises Stop, Fault, OSError; an interrupted build is gone on with.
+
+    `plain` is called for formats that llm-compressor makes: it starts from the merged model.
+    """
+    started = time.monotonic()
+    model, adapters = model_folder(recipe, site), adapter_folders(recipe, site)
+    fetched = time.monotonic()
+    checked = inputs.check(recipe, model, adapters)
+    carried = _carried(recipe, site, checked, adapters)
+    room = checked.bytes + sum(len(content) for content in carried.files.values())
+    into = shelf.begin(site.store, recipe.key, room)
+    weights = (
+        _calibrated(recipe, site, checked, plain, into) if method(recipe) else _streamed(recipe, site, checked, into)
+    )
+    small = {
+        **carried.files,
+        "config.json": describe.config_json(
+            checked.config, recipe.dtype, weights.quantization, {**checked.changes, **carried.config}
+        ),
+    }
+    if tuple(weights.shards) != (SINGLE,):
+        small[INDEX] = describe.index_json(into, weights.shards)
+    for name, content in small.items():
+        write(into / name, content, shelf.READABLE)
+    read = {**weights.read, **carried.inputs, **_configs(model, adapters)}
+    describe.confirm(recipe, read)
+    seconds = {"fetch": fetched - started, **weights.made["seconds"], "total": time.monotonic() - started}
+    files = {**weights.shards, **{name: describe.content(into / name) for name in small}}
+    manifest = describe.manifest(recipe, read, files, {**weights.made, "seconds": seconds})
+    notes = (*checked.notes, *carried.notes, *weights.notes)
+    return replace(shelf.publish(site.store, into, manifest), notes=notes)
+
+
+def _carried(recipe: Recipe, site: Site, checked: Inputs, adapters: Mapping[str, Path]) -> Carried:
+    """The small files. Raises Stop: all that is wrong with them."""
+    template = None
+    if recipe.template is not None:
+        template = beside(site.folder, recipe.template[0]).read_text(encoding="utf-8-sig")
+    carried = carry(checked.model, adapters, {**checked.config, **checked.changes}, checked.rows, template)
+    if carried.report.errors:
+        raise Stop(carried.report)
+    return carried
+
+
+def _streamed(recipe: Recipe, site: Site, checked: Inputs, into: Path) -> Weights:
+    """Merged and quantized in one pass by the worker."""
+    job = {
+        "into": str(into.absolute()),
+        "model": str(checked.model.absolute()),
+        "source": recipe.model_source,
+        "shards": list(checked.shards),
+        "adapters": list(checked.adapters),
+        "quantized": {name: asdict(scheme) for name, scheme in checked.quantized.items()},
+        "dtype": recipe.dtype,
+        "threads": site.threads,
+        "identity": {"tool": __version__, "key": recipe.key},
+    }
+    result = process.run(site.interpreter, job, site.lock, site.progress)
+    lines = result["shards"]
+    scheme = next(iter(checked.quantized.values()), None)
+    return Weights(
+        shards={name: Content(line["bytes"], line["sha256"]) for name, line in lines.items()},
+        read={f"model/{name}": Content(line["read"], line["input"]) for name, line in lines.items()}
+        | {f"{name}/{WEIGHTS}": Content(**found) for name, found in result["adapters"].items()},
+        quantization=None if scheme is None else quantization_config(scheme, checked.left_alone),
+        made=result,
+    )
+
+
+def _calibrated(recipe: Recipe, site: Site, checked: Inputs, plain: Plain, into: Path) -> Weights:
+    """By llm-compressor, from the merged model in 16 bit."""
+    folder = plain()
+    merged = Merged(folder, recipe.model_source, _shards(folder), checked.quantized, checked.left_alone)
+    made = calibrate(
+        recipe, merged, into,
+        folder=site.folder, python=site.quantizer, lock=site.lock, progress=site.progress, threads=site.threads,
+    )  # fmt: skip
+    return Weights(
+        shards=made.shards,
+        read={f"model/{name}": describe.content(folder / name) for name in merged.shards},
+        quantization=made.quantization_config,
+        made={"torch": made.torch, "threads": made.threads, "seconds": made.seconds, "versions": made.versions},
+        notes=tuple(made.notes),
+    )
+
+
+def _shards(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("*.safetensors"))
+
+
+def _configs(model: Path, adapters: Mapping[str, Path]) -> dict[str, Content]:
+    found = {"model/config.json": describe.content(model / "config.json")}
+    return found | {
+        f"{n}/adapter_config.json": describe.content(f / "adapter_config.json") for n, f in adapters.items()
+    }
