@@ -20,12 +20,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "build"), str(Path(__file__).resolve().parent)]
-
-import models
-import tiny
-
 from deployc.types.manifest import Artifact
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "build"), str(Path(__file__).resolve().parent)]
+import models  # noqa: E402
+import tiny  # noqa: E402
 
 ROUNDS = 2
 CHUNK = 2**24
