@@ -11,6 +11,8 @@ import pytest
 import tiny
 from test_merge_peft import unit
 
+from deployc.diagnostics import Stop
+
 if find_spec("torch"):  # else the marker says whether that is a failure
     import torch
 
@@ -124,3 +126,92 @@ def test_config_follows_the_vocabulary(tmp_path: Path) -> None:
     assert after == before | {"vocab_size": 168}
     (said,) = [d for d in artifact.notes if d.code == "DC243"]
     assert "model.embed_tokens.weight becomes [168, 64], from [160, 64]" in said.detail
+
+
+@pytest.mark.parametrize("kind", ["plain", "tied pairs", "resized"])
+def test_a_pickled_adapter_gives_the_same_bytes(kind: str, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {
+        "plain": {"use_dora": True},
+        "tied pairs": {"target_modules": ["embed_tokens"], "ensure_weight_tying": True},
+        "resized": {"resized": 168},
+    }[kind]
+    base = tiny.model(tmp_path / "base")
+    adapter = tiny.adapter(tmp_path / "adapter", base, **settings)
+    plain = tiny.built(tiny.recipe(base, [adapter]), tmp_path / "store")
+    weights = tiny.weights(adapter)
+    (adapter / "adapter_model.safetensors").unlink()
+    torch.save(weights, adapter / "adapter_model.bin")
+    artifact = tiny.built(tiny.recipe(base, [adapter]), tmp_path / "store")
+    assert [d.code for d in artifact.notes if d.code not in ("DC243",)].count("DC233") == 1
+    assert artifact.path != plain.path
+    for name in ("model.safetensors", "config.json"):
+        assert (artifact.path / name).read_bytes() == (plain.path / name).read_bytes()
+
+
+def test_experts_one_by_one(tmp_path: Path) -> None:
+    """As adapters were saved before transformers 5 joined experts: a pair for each."""
+    from safetensors.torch import save_file
+
+    base = tiny.model(tmp_path / "base", family="qwen3_moe", tied=False)
+    adapter = tiny.adapter(tmp_path / "adapter", base, target_modules=["q_proj"])
+    generator = torch.Generator().manual_seed(3)
+    weights = tiny.weights(adapter)
+    for name, values in tiny.weights(base).items():
+        if ".experts." in name:
+            module = f"base_model.model.{name.removesuffix('.weight')}"
+            weights[f"{module}.lora_A.weight"] = torch.randn(8, values.shape[1], generator=generator) * 0.3
+            weights[f"{module}.lora_B.weight"] = torch.randn(values.shape[0], 8, generator=generator) * 0.05
+    save_file(weights, adapter / "adapter_model.safetensors", {"format": "pt"})
+    tiny.edited(adapter / "adapter_config.json", {"target_modules": ["q_proj", "gate_proj", "up_proj", "down_proj"]})
+    artifact = tiny.built(tiny.recipe(base, [adapter]), tmp_path / "store")
+    ours, before = (state(folder, torch.bfloat16) for folder in (artifact.path, base))
+    exact = by_peft(base, adapter, torch.float64, 0)
+    moved = [name for name in exact if not torch.equal(exact[name], before[name].double())]
+    assert sum("experts" in name for name in moved) == 4
+    for name, values in exact.items():
+        lost = 2.0**-24 * 16 * (values.abs() + values.abs().mean())
+        error = (ours[name].double() - values).abs()
+        assert bool((error <= unit(values.abs() + lost, torch.bfloat16) / 2 + lost).all()), name
+
+
+@pytest.mark.parametrize("kind", ["whole", "tokens", "resized", "DoRA", "bias"])
+def test_what_changes_nothing_is_refused(kind: str, tmp_path: Path) -> None:
+    """Every B is zero and what is replaced is the model's own; resized is a change of itself."""
+    settings: dict[str, Any] = {
+        "whole": {"modules_to_save": ["lm_head"]}, "tokens": {"trainable_token_indices": [1, 2]},
+        "resized": {"resized": 168}, "DoRA": {"use_dora": True}, "bias": {"bias": "all", **TWO},
+    }[kind]  # fmt: skip
+    base = tiny.model(tmp_path / "base", family="qwen2", tied=False)
+    adapter = tiny.adapter(tmp_path / "adapter", base, **settings)
+    own, weights = tiny.weights(base), tiny.weights(adapter)
+    for name, values in weights.items():
+        if ".lora_B." in name:
+            values.zero_()
+        elif "trainable_tokens" in name:
+            values.copy_(own["model.embed_tokens.weight"][1:3])
+        elif ".lora_" not in name and kind != "resized":
+            plain = name.removeprefix("base_model.model.").replace(".base_layer", "")
+            values.copy_(own[plain])
+    from safetensors.torch import save_file
+
+    save_file(weights, adapter / "adapter_model.safetensors", {"format": "pt"})
+    if kind == "resized":
+        assert tiny.built(tiny.recipe(base, [adapter]), tmp_path / "store").path.is_dir()
+        return
+    with pytest.raises(Stop) as stopped:
+        tiny.built(tiny.recipe(base, [adapter]), tmp_path / "store")
+    assert [d.code for d in stopped.value.report.errors] == ["DC239"]
+
+
+def test_infinity_in_a_whole_tensor_is_named(tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    base = tiny.model(tmp_path / "base", tied=False)
+    adapter = tiny.adapter(tmp_path / "adapter", base, modules_to_save=["lm_head"])
+    weights = tiny.weights(adapter)
+    weights["base_model.model.lm_head.weight"][159, 63] = float("inf")
+    save_file(weights, adapter / "adapter_model.safetensors", {"format": "pt"})
+    with pytest.raises(Stop) as stopped:
+        tiny.built(tiny.recipe(base, [adapter]), tmp_path / "store")
+    (error,) = stopped.value.report.errors
+    assert (error.code, "base_model.model.lm_head.weight" in error.detail) == ("DC274", True)

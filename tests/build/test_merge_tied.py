@@ -1,4 +1,4 @@
-"""Tied embeddings: kept one tensor where both come out alike, else two, with config.json changed; answers are peft's."""
+"""Tied embeddings: kept one where both come out alike, else two tensors, with config.json changed; answers as peft."""
 
 from __future__ import annotations
 
