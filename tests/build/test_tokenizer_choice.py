@@ -139,6 +139,24 @@ def test_a_tokenizer_without_a_template_keeps_the_models(tmp_path: Path, base: P
     assert result.files["chat_template.jinja"].decode() == CHATML
 
 
+def test_a_vocabulary_and_a_template_without_settings(tmp_path: Path, base: Path) -> None:
+    """The model's tokenizer_config.json stays, but not the template in it."""
+    folder(tmp_path / "qa", tokenizer__json=whole(MORE), chat_template__jinja=OTHER)
+    result = carried(tmp_path, "qa")
+    assert "own tokenizer and chat template;" in said(result, "DC279").detail
+    assert parsed(result, "tokenizer_config.json") == config("<|im_end|>", "<s>")
+    assert result.files["chat_template.jinja"].decode() == OTHER
+
+
+def test_a_processors_template_stays_with_a_model_that_is_left_alone(tmp_path: Path, base: Path) -> None:
+    (base / "chat_template.json").write_text(json.dumps({"chat_template": CHATML}))
+    (base / "preprocessor_config.json").write_text("{}")
+    assert dict(carried(tmp_path).files) == {path.name: path.read_bytes() for path in base.iterdir()}
+    folder(tmp_path / "qa", chat_template__jinja=OTHER)
+    names = carried(tmp_path, "qa").files.keys()
+    assert ("chat_template.jinja" in names, "chat_template.json" in names) == (True, False)
+
+
 def test_an_adapters_generation_config(tmp_path: Path, base: Path) -> None:
     folder(tmp_path / "qa", generation_config__json={"eos_token_id": 151645, "temperature": 0.2})
     result = carried(tmp_path, "qa")

@@ -160,11 +160,11 @@ def _wrong(offer: Offer) -> list[str]:
 
 
 def _assembled(tokenizer: Offer, template: Offer) -> dict[str, bytes]:
-    """The tokenizer's files with exactly one place for the template."""
+    """The tokenizer's files with the template; of two folders' files, in exactly one place."""
     found = dict(tokenizer.tokenizer.files)
     place = holder(template.small)
-    if template is tokenizer or not place:
-        return found | files(template.small)
+    if not place or (template is tokenizer and found.get(CONFIG) == template.small.files.get(CONFIG)):
+        return found | files(template.small)  # as its folder has it
     config = tokenizer.tokenizer.json(CONFIG)
     if place == CONFIG and named(config.get("chat_template")) == templates(template.small):
         return found
