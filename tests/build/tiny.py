@@ -57,6 +57,22 @@ def model(folder: Path, family: str = "llama", dtype: str = "bfloat16", tied: bo
     return folder
 
 
+def mixture(folder: Path) -> Path:
+    """A `Qwen3MoeForCausalLM` of one layer with four experts, in matrices of their own, and one without."""
+    import torch
+    from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
+
+    torch.manual_seed(7)
+    experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64, "mlp_only_layers": [1]}
+    config = Qwen3MoeConfig(**SIZES, **experts, head_dim=16, tie_word_embeddings=False)
+    whole = Qwen3MoeForCausalLM(config).to(torch.bfloat16)
+    whole.config.dtype = torch.bfloat16
+    whole.save_pretrained(folder)
+    (folder / "tokenizer.json").write_text('{"version": "1.0"}')
+    (folder / "tokenizer_config.json").write_text('{"chat_template": "{{ messages }}"}')
+    return folder
+
+
 def adapter(
     folder: Path,
     base: Path,
