@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deployc.views.layout import escape, paint, wrap
-from deployc.views.words import BAND_DASH, counted
+from deployc.views.words import BAND_DASH, Show, counted
 
 
 def lines(document: Mapping[str, Any], color: bool, width: int) -> list[str]:
@@ -16,7 +16,7 @@ def lines(document: Mapping[str, Any], color: bool, width: int) -> list[str]:
         return []
     measured = f"{counted(of['lines'], 'line')}, {counted(of['tokens'], 'token')} of {escape(of['text']['path'])}"
     said = [
-        f"perplexity {_banded(of['perplexity_increase'], _signed)}",
+        f"perplexity {_banded(of['perplexity_increase'], _signed(of['perplexity_increase']['value']))}",
         f"KL {_banded(of['mean_kl'], _nats)} nats a token",
         f"top-1 {_banded(of['top1_agreement'], _percent)}",
     ]
@@ -35,7 +35,7 @@ def lines(document: Mapping[str, Any], color: bool, width: int) -> list[str]:
     ]
 
 
-def _banded(figure: Mapping[str, Any], show: Any) -> str:
+def _banded(figure: Mapping[str, Any], show: Show) -> str:
     low, high = show(figure["low"]), show(figure["high"])
     return f"{show(figure['value'])} ({low.removesuffix(' %')} {BAND_DASH} {high})"
 
@@ -45,9 +45,9 @@ def _percent(share: float) -> str:
     return f"{share * 100:.1f} %"
 
 
-def _signed(share: float) -> str:
-    """ "+1.2 %"; two digits after the point where it is less than one per cent."""
-    return f"{share * 100:+.{1 if abs(share) >= 0.01 else 2}f} %"
+def _signed(size: float) -> Show:
+    """ "+1.2 %"; two digits after the point where a share of this size is less than one per cent."""
+    return lambda share: f"{share * 100:+.{1 if abs(size) >= 0.01 else 2}f} %"
 
 
 def _nats(value: float) -> str:

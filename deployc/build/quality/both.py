@@ -28,20 +28,20 @@ CUT = 600
 """Characters of a prompt or an answer that are kept."""
 
 Advance = Callable[[int, int, str], None]
-"""(bytes of logits done, of all, what)."""
+"""(tokens done, of all, what)."""
 
 
 class Count:
-    """How far it is, in bytes of logits that both models compute."""
+    """How far it is, in tokens that both models score, and may write."""
 
     def __init__(self, total: int, tell: Advance) -> None:
         self._done, self._total, self._tell = 0, max(total, 1), tell
 
-    def at(self, item: str, row: int = 1) -> Callable[[int], None]:
-        """Say what is done now; what is returned adds `row` bytes for each of its counts."""
+    def at(self, item: str) -> Callable[[int], None]:
+        """Say what is done now; what is returned adds tokens."""
 
         def advance(more: int) -> None:
-            self._done = min(self._done + more * row, self._total)
+            self._done = min(self._done + more, self._total)
             self._tell(self._done, self._total, item)
 
         advance(0)
@@ -121,7 +121,7 @@ def _task(job: Mapping[str, Any], samples: Samples, advance: Advance) -> tuple[T
     tokens = sum(line.tokens for line in samples.scored) + sum(longest(prompt, job["tokens"]) for prompt in asked)
     ended = tuple(ends(artifact, config))
     task = Task(reference, artifact, Path(job["into"]), job["shown"], job["tokens"], dtype, device, row, ended,
-                asked, Count(2 * row * tokens, advance))  # fmt: skip
+                asked, Count(2 * tokens, advance))  # fmt: skip
     return task, not_covered
 
 
@@ -140,11 +140,12 @@ def _reference(
     advance = task.count.at("the 16-bit model")
     model = models.reference(task.reference, task.dtype, task.device)
     with models.running("the 16-bit model", task.device):
-        said = answers(model, task.asked, task.ends, task.tokens, task.count.at("the 16-bit model answers", task.row))
+        said = answers(model, task.asked, task.ends, task.tokens, task.count.at("the 16-bit model answers"))
         lines = samples.scored or _own(task, said)
         room.check_disk(task.into, lines, task.row)
         for line in lines:
-            advance(kept.keep(compare.logits(model, line, "the 16-bit model")))
+            kept.keep(compare.logits(model, line, "the 16-bit model"))
+            advance(line.tokens)
         return lines, said, type(model)
 
 
@@ -156,7 +157,7 @@ def _artifact(
     model, missing = models.artifact(task.artifact, kind, task.dtype, task.device)
     with models.running("the artifact", task.device):
         units = compare.units(model, lines, kept, advance)
-        said = answers(model, task.asked, task.ends, task.tokens, task.count.at("the artifact answers", task.row))
+        said = answers(model, task.asked, task.ends, task.tokens, task.count.at("the artifact answers"))
     return units, said, missing
 
 

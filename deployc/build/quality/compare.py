@@ -47,15 +47,14 @@ class Logits:
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self._file.close()
 
-    def keep(self, logits: torch.Tensor) -> int:
-        """Add those of the next line [tokens, vocabulary]; returns their bytes."""
+    def keep(self, logits: torch.Tensor) -> None:
+        """Add those of the next line [tokens, vocabulary]."""
         view = as_bytes(logits.contiguous())
         self._kept.append(_Kept(self._end, tuple(logits.shape), logits.dtype))
         at = 0
         while at < len(view):
             at += os.pwrite(self._file.fileno(), view[at : at + 2**30], self._end + at)
         self._end += len(view)
-        return len(view)
 
     def rows(self, line: int, first: int, last: int) -> torch.Tensor:
         """Rows [first, last) of a line's logits."""
@@ -94,7 +93,7 @@ def units(model: Any, lines: Sequence[Scored], kept: Logits, advance: Callable[[
         if len(lines) >= LINES:
             rows = rows.sum(dim=0, keepdim=True)
         found += [(round(n), a, b, kl, round(same)) for n, a, b, kl, same in rows.tolist()]
-        advance(whole.numel() * whole.element_size())
+        advance(line.tokens)
     return found
 
 

@@ -33,4 +33,8 @@ def run(job: Job, events: Events) -> None:
         from deployc.build.quality import both
     except ImportError as wrong:
         raise Fault(faults.no_transformers(sys.executable, str(wrong).rstrip("."))) from None
-    events.send("done", **both.measured(job, lambda done, total, item: events.progress("measure", done, total, item)))
+
+    def advance(done: int, total: int, item: str) -> None:
+        events.progress("measure", done, total, item, "tokens")
+
+    events.send("done", **both.measured(job, advance))
