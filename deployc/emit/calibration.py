@@ -51,16 +51,9 @@ def measured_on(deploy: Deploy) -> str | None:
     return (quality.data if quality else None) or (calibrated.data if calibrated else None)
 
 
-def check(deploy: Deploy, weights: str) -> Iterator[Diagnostic]:
-    """DC263: a text is needed and none is named."""
-    fix = "Name a JSON Lines file, with `text` or `messages` like those that will be served, in "
-    if weights in ALWAYS and deploy.quantization.calibration is None:
-        detail = f"{weights} is made by looking at text, and there is no quantization.calibration."
-        yield _no_text(detail, fix + "quantization.calibration.data.", deploy, "quantization.weights")
-    elif deploy.quantization.quality is not None and measured_on(deploy) is None:
+def check(deploy: Deploy) -> Iterator[Diagnostic]:
+    """DC263: quality is asked for, and no text is named."""
+    if deploy.quantization.quality is not None and measured_on(deploy) is None:
         detail = "Quality is asked for, and neither quantization.quality.data nor calibration.data names a text."
-        yield _no_text(detail, fix + "quantization.quality.data.", deploy, "quantization.quality")
-
-
-def _no_text(detail: str, fix: str, deploy: Deploy, key: str) -> Diagnostic:
-    return error("DC263", "no text to calibrate with or measure on", detail, fix, deploy.at(key))
+        fix = "Name a JSON Lines file, with `text` or `messages` like those that will be served, in quality.data."
+        yield error("DC263", "no text to measure quality on", detail, fix, deploy.at("quantization.quality"))

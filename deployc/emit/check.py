@@ -40,7 +40,7 @@ def check(deploy: Deploy, facts: Facts, choices: Choices) -> Report:
     report.extend(_names(deploy, choices))
     report.extend(_values(deploy))
     report.extend(_cards(deploy, facts, choices))
-    report.extend(calibration.check(deploy, choices.weights.value))
+    report.extend(calibration.check(deploy))
     return report
 
 

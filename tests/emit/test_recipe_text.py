@@ -61,17 +61,14 @@ def test_quality_is_measured_on_its_own_text_else_on_that_of_calibration() -> No
     assert made("none", calibration=DATA, quality=limits).quality is None, "nothing is lost where nothing is rounded"
 
 
-def told(weights: str, **quantization: Any) -> list[tuple[str, int]]:
-    deploy = deploy_of(QWEN_ON_4090 + "quantization:\n" + "".join(
-        f"  {key}: {json.dumps(value)}\n" for key, value in {"weights": weights, **quantization}.items()
-    ))  # fmt: skip
+def told(**quantization: Any) -> list[tuple[str, int]]:
+    lines = "".join(f"  {key}: {json.dumps(value)}\n" for key, value in {"weights": "fp8", **quantization}.items())
     first = QWEN_ON_4090.count("\n") + 2
-    return [(d.code, d.at.line - first if d.at else -1) for d in calibration.check(deploy, weights)]
+    deploy = deploy_of(QWEN_ON_4090 + "quantization:\n" + lines)
+    return [(d.code, d.at.line - first if d.at else -1) for d in calibration.check(deploy)]
 
 
-def test_no_text_is_told_on_the_line_that_needs_it() -> None:
-    assert told("int4-gptq") == [("DC263", 0)]
-    assert told("int4-awq", quality={"data": "./q.jsonl"}) == [("DC263", 0)]
-    assert told("fp8", quality={"max_mean_kl": 0.1}) == [("DC263", 1)]
-    assert told("int4-gptq", calibration=DATA, quality={}) == []
-    assert told("fp8", quality={"data": "./q.jsonl"}) == told("fp8") == told("int8", calibration=DATA) == []
+def test_quality_without_a_text_is_told_on_its_line() -> None:
+    assert told(quality={"max_mean_kl": 0.1}) == [("DC263", 1)]
+    assert told(calibration=DATA, quality={}) == []
+    assert told(quality={"data": "./q.jsonl"}) == told() == []
