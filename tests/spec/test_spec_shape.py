@@ -26,7 +26,11 @@ SUPPORTED = """\
 version name model model.source model.hub model.endpoint model.revision model.dtype model.trust_remote_code
 model.context model.context.rope model.context.factor model.overrides
 adapters adapters.name adapters.source adapters.revision adapters.mode adapters.weight
-quantization quantization.kv_cache quantization.ignore
+quantization quantization.weights quantization.group_size quantization.kv_cache quantization.ignore
+quantization.calibration quantization.calibration.data quantization.calibration.samples
+quantization.calibration.tokens quantization.calibration.smoothquant quantization.quality quantization.quality.data
+quantization.quality.samples quantization.quality.tokens quantization.quality.max_perplexity_increase
+quantization.quality.max_mean_kl quantization.quality.min_top1_agreement quantization.quality.min_valid_json
 hardware hardware.gpu hardware.gpu.memory hardware.gpu.bandwidth hardware.gpu.compute_capability hardware.gpu.flops
 hardware.gpu.flops.bf16 hardware.gpu.flops.fp8 hardware.gpu.flops.int8 hardware.gpu.interconnect hardware.count
 hardware.devices hardware.interconnect hardware.reserved_memory hardware.host_memory hardware.price
