@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 
+from deployc.cost.weights.formats import scheme
 from deployc.emit.calibration import calibration, measurement, smoothing
 from deployc.emit.digest import sha256
 from deployc.spec.deploy import Deploy
@@ -38,6 +39,7 @@ def recipe(deploy: Deploy, facts: Facts, choices: Choices) -> Recipe | None:
         dtype=choices.dtype.value,
         ignore=tuple(deploy.quantization.ignore) if weights != "none" else (),
         assume=facts.model.assume,
+        group_size=made.group if (made := scheme(choices)) else 0,
         calibration=calibration(deploy, facts.texts, weights),
         smoothquant=smoothing(deploy, weights),
         template=_template(deploy, facts.texts),
