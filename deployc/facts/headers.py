@@ -110,6 +110,9 @@ def _check_spans(name: str, where: str, spans: list[tuple[int, int, str]], data:
     """Every byte of the data belongs to exactly one tensor."""
     at = 0
     for begin, end, tensor in spans:
+        if begin != at and begin > data:
+            detail = f"{_short(tensor)} begins at {begin:,}, past the {data:,} bytes that follow the header."
+            raise faults.bad_header(name, where, detail)
         if begin != at:
             fault = "overlaps the tensor before it" if begin < at else "leaves a hole before it"
             detail = f"{_short(tensor)} begins at {begin:,}, which {fault} (expected {at:,})."

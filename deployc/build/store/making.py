@@ -12,6 +12,7 @@ The lock is the kernel's: it is free as soon as tool and worker are gone, howeve
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -113,6 +114,8 @@ def _make(folder: Path) -> None:
     """Make a folder and those above it, each durable in its parent."""
     if folder.is_dir():
         return
+    if folder.exists():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
     _make(folder.parent)
     folder.mkdir(exist_ok=True)
     sync_folder(folder.parent)
