@@ -80,6 +80,7 @@ def resolved(
     `assume` maps dotted keys of the model's config.json to values that it is read with, as `--assume` does.
     """
     from deployc.build.text.named import named_texts
+    from deployc.choose.served import as_served
     from deployc.facts import resolve
     from deployc.facts.calibration import calibration
     from deployc.facts.gpu_profile import cards
@@ -97,7 +98,8 @@ def resolved(
         constants = calibration(analysis.facts.engine.version)
         texts, report = named_texts(deploy)
         analysis.report.extend(report)
-        analysis.facts = replace(analysis.facts, calibration=constants, known_cards=cards(), texts=texts)
+        known = replace(analysis.facts, calibration=constants, known_cards=cards(), texts=texts)
+        analysis.facts = as_served(deploy, known)
     return analysis
 
 

@@ -51,9 +51,9 @@ def merged_not_finite(tensor: str, dtype: str, base: bool) -> Diagnostic:
     return error("DC275", "a weight is not finite", f"{tensor}: {whose}.", fix)
 
 
-def quantized_base(method: str) -> Diagnostic:
-    """A base model that holds no plain weights."""
-    fix = "Name the unquantized model as model.source, or serve it as it is (quantization.weights: checkpoint)."
+def quantized_base(method: str, guess: str = "") -> Diagnostic:
+    """A base model that holds no plain weights; `guess` says which one may."""
+    fix = f"Name the unquantized model{guess} as model.source, or serve it as it is (quantization.weights: checkpoint)."
     return error("DC276", "the model is already quantized", f"config.json has quantization_config ({method}).", fix)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from deployc.build import faults
 from deployc.build.merge.entries import entries, merge_of
+from deployc.build.merge.in_memory import Whole
 from deployc.build.quantize import layers
 from deployc.build.weights.layout import FLOATS, plan
 from deployc.build.weights.safetensors_file import Reader, layout
@@ -21,6 +22,8 @@ from deployc.facts.model import SINGLE, model_facts
 from deployc.facts.source import is_folder, read_json
 from deployc.rules.adapter_shapes import adapter_shapes
 from deployc.rules.adapter_shapes.check import read
+from deployc.rules.adapter_shapes.in_memory import by_peft
+from deployc.rules.adapter_shapes.plain_name import guess
 from deployc.types.bundle import Recipe
 from deployc.types.facts import AdapterFacts, ModelFacts
 from deployc.types.groups import Tensor, expand
@@ -46,6 +49,7 @@ class Inputs:
     left_alone: tuple[str, ...]
     bytes: int
     notes: tuple[Diagnostic, ...]
+    by_peft: Whole | None = None  # merged by peft first, with the whole model in memory; then `adapters` is empty
 
 
 def check(recipe: Recipe, model: Path, adapters: Mapping[str, Path]) -> Inputs:
@@ -60,7 +64,8 @@ def check(recipe: Recipe, model: Path, adapters: Mapping[str, Path]) -> Inputs:
         raise Stop(report)
     tensors = [(name, group.dtype, group.shape) for group in facts.tensors for name in expand(group)]
     if facts.quantization:
-        report.add(faults.quantized_base(str(facts.quantization.get("quant_method"))))
+        names = (recipe.model_source, *(adapter.base for adapter in known if adapter is not None))
+        report.add(faults.quantized_base(str(facts.quantization.get("quant_method")), guess(*names)))
     for adapter in known:
         if adapter is not None:
             report.extend(adapter_shapes(facts, adapter, None))
@@ -70,6 +75,10 @@ def check(recipe: Recipe, model: Path, adapters: Mapping[str, Path]) -> Inputs:
     if report.errors:
         raise Stop(report)
     merging = [adapter for adapter in known if adapter is not None]
+    weights = {name: factor for name, _, _, factor in recipe.adapters}
+    report.extend(by_peft(facts, merging, list(weights.values()), None))
+    alone = [adapter for adapter in merging if not is_streamed(adapter.config)]
+    merging = [] if alone else merging
     merge = merge_of(facts, merging, adapters)
     report.extend(merge.diagnostics)
     if report.errors:
@@ -84,11 +93,13 @@ def check(recipe: Recipe, model: Path, adapters: Mapping[str, Path]) -> Inputs:
         config=facts.config,
         changes={key: value for key, value in merge.model.config.items() if value != facts.config.get(key)},
         rows=merge.model.architecture.vocab_size,
-        adapters=tuple(entries(merge, merging, adapters, {name: factor for name, _, _, factor in recipe.adapters})),
+        adapters=tuple(entries(merge, merging, adapters, weights)),
         quantized=taken,
         left_alone=tuple(layers.left_alone(tensors, recipe.ignore)) if taken else (),
-        bytes=_bytes(recipe, model, shards, taken, merge.shapes),
+        bytes=_bytes(recipe, model, shards, taken, merge.shapes)
+        + (_bytes(recipe, model, shards, {}, {}) if alone else 0),  # what peft writes for the pass to read
         notes=tuple(d for d in report if d.severity is Severity.WARNING),
+        by_peft=Whole(facts, model, shards, alone[0], adapters[alone[0].name], recipe.dtype) if alone else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -13,18 +14,21 @@ from deployc.build import describe, inputs, process
 from deployc.build import store as shelf
 from deployc.build.calibrated.run import Merged, calibrate, method
 from deployc.build.inputs import Inputs
+from deployc.build.merge.in_memory import merge
 from deployc.build.quantize.config import quantization_config
 from deployc.build.site import Site
 from deployc.build.sources import adapter_folders, model_folder
 from deployc.build.tokenizer.carry import Carried, carry
 from deployc.diagnostics import Diagnostic, Stop
-from deployc.facts.adapter import WEIGHTS
+from deployc.facts.adapter import weights_file
 from deployc.facts.headers import INDEX
 from deployc.facts.model import SINGLE
 from deployc.files import beside, write
 from deployc.types.bundle import Recipe
 from deployc.types.manifest import Artifact, Content
 
+BETWEEN = ".by_peft"
+"""The folder of the merged model that peft makes, in that of the artifact, until the pass has read it."""
 Plain = Callable[[], Path]
 """The folder of the same model in 16 bit, made where there is none yet."""
 
@@ -86,12 +90,22 @@ def _carried(recipe: Recipe, site: Site, checked: Inputs, adapters: Mapping[str,
 
 
 def _streamed(recipe: Recipe, site: Site, checked: Inputs, into: Path) -> Weights:
-    """Merged and quantized in one pass by the worker."""
+    """Merged and quantized in one pass by the worker; by peft before it where only peft merges that kind of adapter."""
+    model, shards, first = checked.model, list(checked.shards), dict[str, Any]()
+    files = {adapter["name"]: Path(adapter["path"]).name for adapter in checked.adapters}
+    if checked.by_peft is not None:
+        model = into / BETWEEN
+        first |= merge(
+            checked.by_peft, model,
+            interpreter=site.interpreter, lock=site.lock, progress=site.progress, threads=site.threads,
+        )  # fmt: skip
+        shards = list(first["shards"])
+        files = {checked.by_peft.adapter.name: weights_file(checked.by_peft.adapter.files)}
     job = {
         "into": str(into.absolute()),
-        "model": str(checked.model.absolute()),
+        "model": str(model.absolute()),
         "source": recipe.model_source,
-        "shards": list(checked.shards),
+        "shards": shards,
         "adapters": list(checked.adapters),
         "quantized": {name: asdict(scheme) for name, scheme in checked.quantized.items()},
         "dtype": recipe.dtype,
@@ -100,11 +114,17 @@ def _streamed(recipe: Recipe, site: Site, checked: Inputs, into: Path) -> Weight
     }
     result = process.run(site.interpreter, job, site.lock, site.progress)
     lines = result["shards"]
+    read = {name: {"bytes": line["read"], "sha256": line["input"]} for name, line in lines.items()}
+    if first:
+        shutil.rmtree(model)
+        read = first["model"]
+        seconds = {**first["seconds"], **result["seconds"]}
+        result |= {"adapters": first["adapters"], "versions": first["versions"], "seconds": seconds}
     scheme = next(iter(checked.quantized.values()), None)
     return Weights(
         shards={name: Content(line["bytes"], line["sha256"]) for name, line in lines.items()},
-        read={f"model/{name}": Content(line["read"], line["input"]) for name, line in lines.items()}
-        | {f"{name}/{WEIGHTS}": Content(**found) for name, found in result["adapters"].items()},
+        read={f"model/{name}": Content(**content) for name, content in read.items()}
+        | {f"{name}/{files[name]}": Content(**content) for name, content in result["adapters"].items()},
         quantization=None if scheme is None else quantization_config(scheme, checked.left_alone),
         made=result,
     )

@@ -56,7 +56,7 @@ def make(analysis: Analysed, observed: Observed) -> Plan:
     taken: tuple[Step, ...] = ()
     over: Switch | None = None
     if deploy and facts and prediction and bundle:
-        taken = steps(deploy, bundle, observed, facts.engine.version)
+        taken = steps(deploy, bundle, observed, facts.engine.version, facts.mended)
         over = switch(taken, observed, prediction, timing(deploy, prediction).drain)
     made = document(
         deploy=deploy,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from deployc.spec.deploy import Deploy
 from deployc.types.bundle import Bundle, Recipe
@@ -12,14 +12,19 @@ from deployc.types.prediction import Prediction
 NOT_LOOKED_AT = "unknown: the target was not looked at"
 
 
-def steps(deploy: Deploy, bundle: Bundle, observed: Observed, engine_version: str) -> tuple[Step, ...]:
-    """Build, then one engine a replica, then the check that it answers. A kept engine needs neither of the others."""
+def steps(
+    deploy: Deploy, bundle: Bundle, observed: Observed, engine_version: str, mended: Sequence[str] = ()
+) -> tuple[Step, ...]:
+    """Build, then one engine a replica, then the check that it answers. A kept engine needs neither of the others.
+
+    `mended` says what a merge changes of the model's shape.
+    """
     action, cause, at = _engine(deploy, bundle, observed, engine_version)
     if action == "keep":
         return tuple(Step(name, "keep", _target(deploy, name), cause, at) for name in _names(bundle))
     made: list[Step] = []
     if bundle.recipe is not None and not observed.artifact:
-        made.append(_build(deploy, bundle.recipe, observed))
+        made.append(_build(deploy, bundle.recipe, observed, mended))
     before = tuple(step.id for step in made)
     engines = [Step(name, action, _target(deploy, name), cause, at, before) for name in _names(bundle)]
     urls = ", ".join(f"http://{launch.bind}:{launch.port}" for launch in bundle.launches)
@@ -74,11 +79,11 @@ def _engine(deploy: Deploy, bundle: Bundle, observed: Observed, engine_version: 
     return "replace", "; ".join(words for words, _ in found), next((at for _, at in found if at), here)
 
 
-def _build(deploy: Deploy, recipe: Recipe, observed: Observed) -> Step:
+def _build(deploy: Deploy, recipe: Recipe, observed: Observed, mended: Sequence[str]) -> Step:
     work = []
     if recipe.adapters:
         names = ", ".join(f"{name} x {weight:g}" if weight != 1 else name for name, _, _, weight in recipe.adapters)
-        work.append(f"merge {names} into {recipe.model_source}")
+        work.append(f"merge {names} into {recipe.model_source}" + (f" ({'; '.join(mended)})" if mended else ""))
     if recipe.weights != "none":
         work.append(f"quantize to {recipe.weights}")
     state = "not in the store" if observed.artifact is False else f"{NOT_LOOKED_AT}; built only if not in the store"

@@ -5,15 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deployc.cost.lora_slots import LORA_RANKS
-from deployc.diagnostics import Diagnostic, error
-from deployc.rules.adapter_shapes import adapter_shapes
+from deployc.diagnostics import Diagnostic, Severity, error
+from deployc.rules.adapter_shapes import adapter_shapes, cannot_be_served, merged
+from deployc.rules.adapter_shapes.in_memory import by_peft
 from deployc.rules.case import Case
 
 
 def belongs_to_the_model(case: Case) -> Iterator[Diagnostic]:
-    """Every adapter against the base tensors that it changes."""
+    """Every adapter against the base tensors that it changes; served ones with what only a merge can do left out."""
+    serves = case.choices.adapter_mode.value == "serve"
+    wrong = False
     for index, adapter in enumerate(case.facts.adapters):
-        yield from adapter_shapes(case.facts.model, adapter, case.deploy.at(f"adapters.{index}.source"))
+        for found in adapter_shapes(case.facts.unmerged, adapter, case.deploy.at(f"adapters.{index}.source")):
+            wrong = wrong or found.severity is Severity.ERROR
+            if not (serves and found.code == "DC238"):
+                yield found
+    if not serves and not wrong:
+        at = case.deploy.at("adapters.0.source" if len(case.facts.adapters) == 1 else "adapters")
+        yield from merged(case.facts.unmerged, case.facts.adapters, at).diagnostics
+        yield from by_peft(case.facts.unmerged, case.facts.adapters, [a.weight for a in case.deploy.adapters], at)
+
+
+def can_be_served(case: Case) -> Iterator[Diagnostic]:
+    """What the engine has no layer for is an error where the adapter is served unmerged."""
+    if case.choices.adapter_mode.value == "serve":
+        for index, adapter in enumerate(case.facts.adapters):
+            yield from cannot_be_served(adapter, case.deploy.at(f"adapters.{index}"))
 
 
 def one_mode(case: Case) -> Iterator[Diagnostic]:

@@ -17,6 +17,7 @@ from deployc.cost.capability import (
 )
 from deployc.cost.weights.formats import SCHEMES
 from deployc.diagnostics import Diagnostic, error, warning
+from deployc.rules.adapter_shapes.plain_name import guess
 from deployc.rules.case import Case
 
 
@@ -28,11 +29,12 @@ def quantized_twice(case: Case) -> Iterator[Diagnostic]:
     name = quantization.get("quant_method", "quantized")
     merging = case.choices.adapter_mode.value == "merge"
     what = "a merge" if merging else case.choices.weights.value
+    names = (case.facts.model.source, *(adapter.base for adapter in case.facts.adapters))
     yield error(
         "DC250",
         "the checkpoint is quantized already",
         f"{case.facts.model.source} holds {name} weights: {what} needs 16-bit ones.",
-        "name the 16-bit base model as model.source"
+        f"name the 16-bit base model{guess(*names)} as model.source"
         + (", or serve the adapter: mode: serve" if merging else ", or set quantization.weights: checkpoint"),
         case.deploy.at("adapters" if merging else "quantization.weights"),
     )

@@ -28,6 +28,7 @@ RULES: tuple[Rule, ...] = (
     context.beyond_positions,
     context.below_the_load,
     adapters.belongs_to_the_model,
+    adapters.can_be_served,
     adapters.one_mode,
     adapters.rank_within_ladder,
     formats.quantized_twice,

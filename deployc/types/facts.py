@@ -207,6 +207,13 @@ class Facts:
     calibration: Calibration = NOT_CALIBRATED  # the cost model's constants: tool data, in no lockfile
     known_cards: tuple[GpuFacts, ...] = ()  # every card with a profile, by memory: tool data too
     texts: Mapping[str, str] = field(default_factory=dict)  # text of the user's as deploy.yaml names it -> "sha256:…"
+    base: ModelFacts | None = None  # where merged adapters give the model other shapes: the model before, `model` after
+    mended: tuple[str, ...] = ()  # what of its shape they change, in words
+
+    @property
+    def unmerged(self) -> ModelFacts:
+        """The model as its source has it: what adapters were trained on."""
+        return self.base or self.model
 
     @property
     def smallest(self) -> GpuFacts:

@@ -154,3 +154,34 @@ def test_what_peft_cannot_do_is_said(tmp_path: Path) -> None:
     with pytest.raises(Fault) as fault:
         run(base, adapter, tmp_path / "merged")
     assert (fault.value.diagnostic.code, "cannot merge it" in fault.value.diagnostic.detail) == ("DC238", True)
+
+
+@pytest.mark.parametrize("pickled", [False, True])
+def test_a_build_goes_through_peft(pickled: bool, tmp_path: Path) -> None:
+    """Two processes: peft's merge, then the pass that quantizes it; the folder between them is gone."""
+    base, adapter = made(tmp_path, "LoKr")
+    merged = tmp_path / "merged"
+    run(base, adapter, merged)
+    if pickled:
+        torch.save(tiny.weights(adapter), adapter / "adapter_model.bin")
+        (adapter / "adapter_model.safetensors").unlink()
+    artifact = tiny.built(tiny.recipe(base, [adapter], weights="int8"), tmp_path / "store")
+    wanted = tiny.built(tiny.recipe(merged_model(base, merged), weights="int8"), tmp_path / "store")
+    ours, its = tiny.weights(artifact.path), tiny.weights(wanted.path)
+    assert ours.keys() == its.keys()
+    assert all(torch.equal(values, its[name]) for name, values in ours.items())
+    assert not [path for path in artifact.path.iterdir() if path.is_dir()]
+    manifest = json.loads((artifact.path / "manifest.json").read_text())
+    file = "adapter_model.bin" if pickled else "adapter_model.safetensors"
+    assert manifest["inputs"][f"qa/{file}"]["bytes"] == (adapter / file).stat().st_size
+    assert manifest["inputs"]["model/model.safetensors"]["bytes"] == (base / "model.safetensors").stat().st_size
+    assert "peft" in manifest["versions"]
+    assert {d.code for d in artifact.notes} >= {"DC249"} | ({"DC233"} if pickled else set())
+
+
+def merged_model(base: Path, merged: Path) -> Path:
+    """With the files that transformers' `save_pretrained` of a model alone leaves out."""
+    for path in base.iterdir():
+        if path.suffix == ".json" and not (merged / path.name).exists():
+            (merged / path.name).write_bytes(path.read_bytes())
+    return merged

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from deployc.cost.weights.names import EMBEDDINGS, OUTPUTS
 from deployc.diagnostics import Diagnostic, Span, error, warning
 from deployc.types.facts import AdapterFacts, ModelFacts
+from deployc.types.groups import expand
 from deployc.types.merging import is_streamed
 from deployc.units import show_bytes
 
@@ -40,6 +42,10 @@ def by_peft(
         detail = f"{said[0]}: peft merges this kind, and only as the one adapter with weight 1."
         fix = "Merge it alone first and name the merged folder as model.source, or leave the others out."
         found.append(error("DC238", "this feature of an adapter is not supported yet", detail, fix, at))
+    if model.architecture.tie_word_embeddings and (both := [name for a in kinds for name in _embeddings(a)]):
+        detail = f"{said[0]}: {both[0]} is one tensor with another of {model.source}, which peft would change too."
+        fix = "Train it without that module."
+        found.append(error("DC238", "this feature of an adapter is not supported yet", detail, fix, at))
     detail = (
         f"{said[0]} is merged by peft with the whole model in memory: {show_bytes(memory(model, adapters))} at most."
     )
@@ -59,6 +65,12 @@ def too_little(model: ModelFacts, adapters: Sequence[AdapterFacts], free: int) -
     detail = f"{names}: peft's merge takes {show_bytes(needed)}; {show_bytes(free)} are available here."
     fix = "Free some, build on a larger host, or train plain LoRA, which is merged tensor by tensor."
     return [error(*IN_MEMORY, detail, fix)]
+
+
+def _embeddings(adapter: AdapterFacts) -> list[str]:
+    """Input or output embeddings among what it changes."""
+    names = [name.split(".") for group in adapter.tensors for name in expand(group)]
+    return sorted({part for parts in names for part in parts if part in (*EMBEDDINGS, *OUTPUTS)})
 
 
 def _kind(adapter: AdapterFacts) -> str:

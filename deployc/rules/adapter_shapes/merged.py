@@ -28,13 +28,15 @@ Compare = Callable[[int, Part, int, Part], bool]
 @dataclass(frozen=True, slots=True)
 class Merged:
     """`parts` by adapter. `shapes`: of every tensor that is changed or added, after it. `borrowed`: an output that the
-    checkpoint lacks -> the embedding whose values it begins with. `config`: dotted key of config.json -> new value."""
+    checkpoint lacks -> the embedding whose values it begins with. `config`: dotted key of config.json -> new value.
+    `mended`: what of the model's shape is another, in words."""
 
     model: ModelFacts
     parts: tuple[tuple[Part, ...], ...]
     shapes: Mapping[str, Shape]
     borrowed: Mapping[str, str]
     config: Mapping[str, Any]
+    mended: tuple[str, ...]
     diagnostics: tuple[Diagnostic, ...]
 
 
@@ -47,7 +49,7 @@ def merged(
     replace one tensor are taken to agree. Adapters that only peft can merge change no shape.
     """
     if not adapters or not all(is_streamed(adapter.config) for adapter in adapters):
-        return Merged(model, ((),) * len(adapters), {}, {}, {}, ())
+        return Merged(model, ((),) * len(adapters), {}, {}, {}, (), ())
     readings = [read(model, adapter) for adapter in adapters]
     base, pair = readings[0].base, readings[0].tie
     parts = [reading.parts for reading in readings]
@@ -68,8 +70,14 @@ def merged(
             shapes.setdefault(name, base[name])
         found = found or _rows(adapters, pair, {**base, **shapes}, tied, at)
     said = _config(model, pair, shapes, tied)
-    found = found or _changes(adapters, pair, base, shapes, bool(borrowed), at)
-    return Merged(_facts(model, shapes, said), tuple(map(tuple, parts)), shapes, borrowed, said, tuple(found))
+    words = _changes(pair, base, shapes, bool(borrowed))
+    if words and not found:
+        names = " and ".join(adapter.name for adapter in adapters)
+        fix = "Nothing to do: weights and config.json of the artifact have it, and its memory is counted."
+        detail = f"{names}: {'; '.join(words)}."
+        found = [warning("DC243", "the merge changes the model's shape", detail, fix, at)]
+    after = _facts(model, shapes, said)
+    return Merged(after, tuple(map(tuple, parts)), shapes, borrowed, said, tuple(words), tuple(found))
 
 
 def new_config(config: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,33 +160,24 @@ def _config(model: ModelFacts, pair: Tie | None, shapes: Mapping[str, Shape], ti
     return said
 
 
-def _changes(
-    adapters: Sequence[AdapterFacts],
-    pair: Tie | None,
-    base: Mapping[str, Shape],
-    shapes: Mapping[str, Shape],
-    untied: bool,
-    at: Span | None,
-) -> list[Diagnostic]:
+def _changes(pair: Tie | None, base: Mapping[str, Shape], shapes: Mapping[str, Shape], untied: bool) -> list[str]:
     """What is mended in the artifact, by name."""
-    wrong = [
-        f"{name} becomes {list(s)}, from {list(base[name])}" for name, s in sorted(shapes.items()) if s != base[name]
+    words = [
+        f"{name} becomes {list(shape)}, from {list(base[name])}"
+        for name, shape in sorted(shapes.items())
+        if shape != base[name]
     ]
     if untied and pair is not None:
-        wrong.append(f"{pair.output} {list(shapes[pair.output])} is added: it is no longer one with {pair.embedding}")
-    if not wrong:
-        return []
-    names = " and ".join(adapter.name for adapter in adapters)
-    fix = "Nothing to do: weights and config.json of the artifact have it, and its memory is counted."
-    return [warning("DC243", "the merge changes the model's shape", f"{names}: {'; '.join(wrong)}.", fix, at)]
+        words.append(f"{pair.output} {list(shapes[pair.output])} is added: it is no longer one with {pair.embedding}")
+    return words
 
 
 def _facts(model: ModelFacts, shapes: Mapping[str, Shape], said: Mapping[str, Any]) -> ModelFacts:
     """The facts of what is served: its own tensors, in the model's dtypes."""
-    if not said and all(name in known and known[name] == s for known in [_shapes(model)] for name, s in shapes.items()):
-        return model
     tensors = {name: (group.dtype, group.shape) for group in model.tensors for name in expand(group)}
-    dtype = max((group.dtype for group in model.tensors), key=[g.dtype for g in model.tensors].count)
+    if not said and all(name in tensors and tensors[name][1] == shape for name, shape in shapes.items()):
+        return model
+    dtype = max((group.dtype for group in model.tensors), key=[group.dtype for group in model.tensors].count)
     for name, shape in shapes.items():
         tensors[name] = (tensors[name][0] if name in tensors else dtype, shape)
     values = {key.rpartition(".")[2]: value for key, value in said.items()}
@@ -188,7 +187,3 @@ def _facts(model: ModelFacts, shapes: Mapping[str, Shape], said: Mapping[str, An
         architecture=replace(model.architecture, **values),
         tensors=compress((name, d, shape) for name, (d, shape) in tensors.items()),
     )
-
-
-def _shapes(model: ModelFacts) -> dict[str, Shape]:
-    return {name: group.shape for group in model.tensors for name in expand(group)}
