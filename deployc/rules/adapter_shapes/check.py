@@ -122,17 +122,22 @@ def _targets(adapter: AdapterFacts, reading: Reading, at: Span | None) -> Iterat
         extra = []
     if adapter.config.get("ensure_weight_tying") or adapter.config.get("target_parameters"):
         missing = extra = []  # peft adds and renames targets itself
-    fix = "Merge what one save_pretrained wrote; if the list was edited by hand, take the original."
-    summary = "adapter_config.json and the adapter's weights name different modules"
     saved = adapter.config.get("modules_to_save") or ()
     whole = [part.tensor.rpartition(".")[0] for part in reading.parts if part.kind in ("base", "whole")]
     missing += [m for m in saved if not any(named([m], one) or f".{m}." in f".{one}." for one in whole)]
+    wrong = []
     if missing:
-        detail = f"{adapter.name}: its config lists {', '.join(missing[:3])}, of which no weights are there."
-        yield warning("DC244", summary, detail, fix, at)
+        wrong.append(f"its config lists {', '.join(missing[:3])}, of which no weights are there")
     if extra:
-        detail = f"{adapter.name}: weights of {extra[0]} ({len(extra)} modules), which `target_modules` leaves out."
-        yield warning("DC244", summary, detail, fix, at)
+        wrong.append(f"weights of {extra[0]} ({len(extra)} modules), which `target_modules` leaves out")
+    for detail in wrong:
+        yield warning(
+            "DC244",
+            "adapter_config.json and the adapter's weights name different modules",
+            f"{adapter.name}: {detail}.",
+            "Merge what one save_pretrained wrote; if the list was edited by hand, take the original.",
+            at,
+        )
 
 
 def _has(reading: Reading, listed: str) -> bool:

@@ -50,10 +50,7 @@ def by_peft(
         f"{said[0]} is merged by peft with the whole model in memory: {show_bytes(memory(model, adapters))} at most."
     )
     fix = "Build where so much is free; an adapter of plain LoRA is merged tensor by tensor, in little memory."
-    return [*found, warning(*IN_MEMORY, detail, fix, at)]
-
-
-IN_MEMORY = ("DC249", "the adapter is merged with the whole model in memory")
+    return [*found, warning("DC249", "the adapter is merged with the whole model in memory", detail, fix, at)]
 
 
 def too_little(model: ModelFacts, adapters: Sequence[AdapterFacts], free: int) -> list[Diagnostic]:
@@ -64,7 +61,7 @@ def too_little(model: ModelFacts, adapters: Sequence[AdapterFacts], free: int) -
     names = " and ".join(f"{adapter.name} ({_kind(adapter)})" for adapter in adapters)
     detail = f"{names}: peft's merge takes {show_bytes(needed)}; {show_bytes(free)} are available here."
     fix = "Free some, build on a larger host, or train plain LoRA, which is merged tensor by tensor."
-    return [error(*IN_MEMORY, detail, fix)]
+    return [error("DC249", "the adapter is merged with the whole model in memory", detail, fix)]
 
 
 def _embeddings(adapter: AdapterFacts) -> list[str]:
