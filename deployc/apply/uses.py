@@ -39,8 +39,25 @@ def states(deploy: Deploy, folder: Path, env: Mapping[str, str], more: Iterable[
     return [State(path) for path in found]
 
 
-def uses(places: Iterable[State], keys: Collection[str]) -> Uses:
-    """Who uses which artifact; of the `keys` also those that a living process has on its command line."""
+def uses(
+    deploy: Deploy, folder: Path, env: Mapping[str, str], keys: Collection[str], more: Iterable[Path] = ()
+) -> Uses:
+    """Who uses which artifact on this host, as far as its state folders and `more` of them say.
+
+    Of the `keys` also those that a living process has on its command line.
+    """
+    try:
+        places = states(deploy, folder, env, more)
+    except OSError as refused:
+        found = used_by([], keys)
+        where, why = str(refused.filename or home(env)), refused.strerror or str(refused)
+        found.doubts.append(faults.unknown_uses(where, why))
+        return found
+    return used_by(places, keys)
+
+
+def used_by(places: Iterable[State], keys: Collection[str]) -> Uses:
+    """The same of these state folders."""
     found = Uses()
     for state in places:
         try:

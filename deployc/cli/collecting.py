@@ -63,14 +63,14 @@ def collect(asked: Collection) -> int:
 
 
 def _surplus(analysis: Analysis, asked: Collection, place: Path) -> tuple[list[Surplus], list[Diagnostic]]:
-    from deployc.apply.uses import states, uses
+    from deployc.apply.uses import uses
     from deployc.build.store.gc import Needs, surplus
     from deployc.build.store.shelf import under_keys
 
     deploy, bundle = analysis.deploy, analysis.bundle
     if deploy is None or bundle is None:
         raise ValueError("what is needed is known of a file that was compiled")
-    known = uses(states(deploy, asked.file.parent, os.environ, asked.states), under_keys(place))
+    known = uses(deploy, asked.file.parent, os.environ, under_keys(place), asked.states)
     keep = deploy.rollout.keep if asked.keep is None else asked.keep
     return surplus(place, Needs(frozenset(known.by), bundle.recipe, keep, tuple(known.doubts)))
 

@@ -13,8 +13,6 @@ from deployc.cli.shaped import shaped
 from deployc.diagnostics import ExitCode, Report
 
 if TYPE_CHECKING:
-    from deployc.apply.uses import Uses
-    from deployc.spec.deploy import Deploy
     from deployc.types.manifest import Artifact
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
@@ -28,13 +26,14 @@ def store() -> None:
 @app.command("list")
 def listing(file: options.File = options.DEFAULT_FILE, json: options.Json = False) -> int:
     """List the finished artifacts, the latest first, and who uses them. Example: deployc store list"""
+    from deployc.apply.uses import uses
     from deployc.build.store import artifacts, contents, damaged, locate
     from deployc.views.store import listing as view
 
     deploy = shaped(file, json=json)
     place = locate(deploy, os.environ)
     found = artifacts(place)
-    known = _uses(deploy, file, (), [artifact.manifest.key for artifact in found])
+    known = uses(deploy, file.parent, os.environ, [artifact.manifest.key for artifact in found])
     report = Report([*damaged(place), *known.doubts])
     document = {
         "format_version": "1.0",
@@ -117,19 +116,12 @@ def gc(
     return collect(Collection(file, keep, tuple(state or ()), dry_run, offline, tuple(assume or ()), yes, json))
 
 
-def _uses(deploy: Deploy, file: Path, more: tuple[Path, ...], keys: list[str]) -> Uses:
-    from deployc.apply.uses import states, uses
-
-    return uses(states(deploy, file.parent, os.environ, more), keys)
-
-
 def _described(artifact: Artifact, used_by: list[str]) -> dict[str, Any]:
     """An artifact as `store list --json` has it; the recipe is as its manifest says, which may be of an older tool."""
     from deployc.build.store.contents import made_of
     from deployc.facts.codec import encode
 
     made, of = artifact.manifest, made_of(artifact.manifest.recipe)
-    quality = getattr(made, "quality", None)
     return {
         "key": made.key,
         "bytes": made.bytes,
@@ -138,9 +130,10 @@ def _described(artifact: Artifact, used_by: list[str]) -> dict[str, Any]:
         "made_of": [{"name": one.name, "source": one.source, "revision": one.revision} for one in of],
         "weights": str(made.recipe.get("weights", "")),
         "dtype": str(made.recipe.get("dtype", "")),
-        "quality": encode(quality) if quality is not None else None,
+        "quality": encode(made.quality) if made.quality is not None else None,
         "tool": made.tool,
         "torch": made.torch,
+        "versions": dict(made.versions),
         "seconds": dict(made.seconds),
         "used_by": used_by,
     }

@@ -12,7 +12,7 @@ from handmade import QWEN_ON_4090, deploy_of
 
 from deployc.apply.mutex import hold
 from deployc.apply.state import State
-from deployc.apply.uses import states, uses
+from deployc.apply.uses import states, used_by, uses
 
 KEY, OTHER = "a" * 64, "b" * 64
 
@@ -42,7 +42,7 @@ def test_every_entry_of_every_history_counts(state: State, tmp_path: Path) -> No
     other = State(tmp_path / "other")
     entry(other, "1-0000aaaa", KEY, "destroyed")
     (state.history / "4-0000dddd").mkdir()  # cut short before anything was started
-    found = uses([state, other, State(tmp_path / "nothing")], [])
+    found = used_by([state, other, State(tmp_path / "nothing")], [])
     assert found.by == {OTHER: ["qa"], KEY: ["qa (serving)", "other"]}
     assert found.doubts == []
 
@@ -54,7 +54,7 @@ def test_every_entry_of_every_history_counts(state: State, tmp_path: Path) -> No
 def test_a_damaged_receipt_is_a_doubt_and_the_others_are_read(state: State, text: str, says: str) -> None:
     entry(state, "1-0000aaaa", KEY)
     entry(state, "2-0000bbbb", OTHER).write_text(text, encoding="latin-1")
-    found = uses([state], [])
+    found = used_by([state], [])
     assert found.by == {KEY: ["qa (serving)"]}
     assert [(d.code, says in d.detail, str(state.path) in d.detail) for d in found.doubts] == [("DC289", True, True)]
 
@@ -62,20 +62,20 @@ def test_a_damaged_receipt_is_a_doubt_and_the_others_are_read(state: State, text
 def test_what_is_no_history_is_a_doubt(state: State) -> None:
     state.path.mkdir(parents=True)
     state.history.write_text("")
-    assert [d.code for d in uses([state], []).doubts] == ["DC289"]
+    assert [d.code for d in used_by([state], []).doubts] == ["DC289"]
     state.history.unlink()
     entry(state, "1-0000aaaa", KEY)
     path = state.history / "1-0000aaaa" / "receipt.json"
     path.write_text(path.read_text().replace(f'"{KEY}"', "[]"))
-    assert [d.code for d in uses([state], []).doubts] == ["DC289"]
+    assert [d.code for d in used_by([state], []).doubts] == ["DC289"]
 
 
 def test_an_apply_at_work_is_a_doubt(state: State) -> None:
     state.make()
     with hold(state):
-        (doubt,) = uses([state], []).doubts
+        (doubt,) = used_by([state], []).doubts
     assert (doubt.code, "qa" in doubt.detail) == ("DC290", True)
-    assert uses([state], []).doubts == []
+    assert used_by([state], []).doubts == []
 
 
 def test_a_process_that_has_the_artifact_on_its_command_line(state: State) -> None:
@@ -85,9 +85,19 @@ def test_a_process_that_has_the_artifact_on_its_command_line(state: State) -> No
     )
     assert engine.stdout is not None
     engine.stdout.readline()
-    assert uses([state], [KEY, OTHER]).by == {KEY: [f"process {engine.pid}"]}
+    assert used_by([state], [KEY, OTHER]).by == {KEY: [f"process {engine.pid}"]}
     engine.communicate()
-    assert uses([state], [KEY, OTHER]).by == {}
+    assert used_by([state], [KEY, OTHER]).by == {}
+
+
+def test_state_folders_that_cannot_be_listed_are_a_doubt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    (tmp_path / "deployc").mkdir()
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    found = uses(deploy_of(QWEN_ON_4090), tmp_path, {"XDG_STATE_HOME": str(tmp_path)}, [])
+    assert [(d.code, "Permission denied" in d.detail) for d in found.doubts] == [("DC289", True)]
 
 
 def test_which_state_folders_are_known(tmp_path: Path) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import json
 import sys
+from typing import get_args, get_type_hints
 
 import pytest
 
 from deployc.cli.applying import Telling
 from deployc.cli.options import Style
-from deployc.cli.progress import Lines, Objects, progress
+from deployc.cli.progress import SAYS, Lines, Objects, progress
 from deployc.types.manifest import Progress
 from deployc.types.plan import Step
 
@@ -72,6 +73,10 @@ def test_one_json_object_a_line_at_most_one_a_second_between_the_ends() -> None:
         (2 * MIB, 45.0), (2 * MIB, 40.0), (round(2.5 * MIB), None), (None, None), (None, 150.0), (None, None),
     ]  # fmt: skip
     assert [one["item"] for one in found[3:6]] == ["b", "c", "e"]
+
+
+def test_every_phase_has_its_words() -> None:
+    assert set(get_args(get_type_hints(Progress)["phase"])) == set(SAYS)
 
 
 def test_what_was_finished_before_is_not_counted_as_speed() -> None:

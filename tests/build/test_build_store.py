@@ -114,6 +114,7 @@ def test_a_crash_before_the_name_is_given_costs_no_shard(place: Path, monkeypatc
 def test_a_crash_after_the_name_was_given_leaves_an_artifact(place: Path) -> None:
     made = artifact(place)
     (made.path / journal.NAME).write_text("{}")
+    (made.path / ".manifest.json.123.partial").write_text("{")
     assert store.verify(place, KEY) == []
 
 

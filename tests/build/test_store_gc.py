@@ -77,12 +77,13 @@ def test_unfinished_builds_go_that_nobody_is_at(place: Path) -> None:
         (place / f".building-{key}" / "model-1").write_text("weights")
     (place / f".building-{OTHER}.lock").write_text("")  # what a killed build leaves
     download(place, "org/model", COMMIT)
+    artifact(place, THIRD)  # the one at work may be measured against it
     with store.held(place, KEY, lambda: None):
         found, told = surplus(place, needs())
-        assert names(found) == {("unfinished", f".building-{OTHER}")}, "and no source: the build may need it"
+        assert names(found) == {("unfinished", f".building-{OTHER}"), ("remains", f".building-{OTHER}.lock")}
         assert [(d.code, KEY[:12] in d.detail) for d in told] == [("DC290", True)]
-        assert remove(place, found[0]) is None
-        assert {p.name for p in place.iterdir()} == {f".building-{KEY}", f".building-{KEY}.lock", "sources"}
+        assert [remove(place, one) for one in found] == [None, None]
+        assert {p.name for p in place.iterdir()} == {f".building-{KEY}", f".building-{KEY}.lock", "sources", THIRD}
         held = Surplus("unfinished", place / f".building-{KEY}", 0, "", KEY)
         assert [d.code for d in [remove(place, held)] if d] == ["DC290"], "one that was begun since stays"
     assert (place / f".building-{KEY}" / "model-1").exists()
@@ -92,11 +93,13 @@ def test_looking_for_builds_changes_nothing(place: Path) -> None:
     place.mkdir()
     lock = place / f".building-{KEY}.lock"
     lock.write_text("")
-    assert [(one.key, one.bytes, one.at_work) for one in contents.unfinished(place)] == [(KEY, 0, False)]
+    assert contents.unfinished(place) == []
+    assert contents.stale_locks(place) == [(KEY, lock)]
     assert lock.exists()
     with lock.open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert contents.at_work(place, KEY)
+        assert [(one.key, one.bytes, one.at_work) for one in contents.unfinished(place)] == [(KEY, 0, True)]
+        assert contents.stale_locks(place) == []
 
 
 def test_damaged_folders_go_unless_a_deployment_has_them(place: Path) -> None:

@@ -15,7 +15,12 @@ from shelved import KEY, OTHER, THIRD, artifact
 
 from deployc import pipeline
 from deployc.apply.state import State
+from deployc.build import store
+from deployc.build.quality.measure import with_quality
 from deployc.cli.main import run
+from deployc.types.bundle import Text
+from deployc.types.figure import Figure
+from deployc.types.quality import Quality
 
 Capture = pytest.CaptureFixture[str]
 COMMIT = "1" * 40
@@ -84,6 +89,26 @@ def test_the_list_says_what_each_is_made_of_and_who_uses_it(project: Small, caps
     assert [(one["source"], one["revision"], one["bytes"]) for one in document["sources"]] == [
         ("org/model", COMMIT, 2048)
     ]
+
+
+def test_the_list_has_what_quantization_cost(project: Small, capsys: Capture) -> None:
+    def figure(value: float) -> Figure:
+        return Figure(value, value, value, "", "measured")
+
+    quality = Quality(
+        1, Text("./questions.jsonl", "", 2, 64), 2, 90, figure(8.0), figure(8.1), figure(0.0125), figure(0.01),
+        figure(0.987), None, (), (), (), "cpu", 1.0,
+    )  # fmt: skip
+    made = store.artifact_for(project.store, OTHER)
+    assert made is not None
+    with_quality(project.store, made.manifest, quality)
+    assert run(["store", "list"]) == 0
+    shown = capsys.readouterr().out
+    assert "QUALITY" in shown
+    assert "perplexity +1.25%, top-1 98.7%" in shown
+    found = [one["quality"] for one in said(capsys, "store", "list")["artifacts"]]
+    assert [bool(one) for one in found] == [False, True, False]
+    assert found[1]["mean_kl"]["value"] == 0.01
 
 
 def test_an_empty_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:

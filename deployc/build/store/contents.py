@@ -61,14 +61,22 @@ def made_of(recipe: Mapping[str, Any]) -> list[MadeOf]:
 
 
 def unfinished(store: Path) -> list[Unfinished]:
-    """Every build that has a folder or a lock."""
+    """Every build that has a folder, or a lock that is held."""
     if not store.is_dir():
         return []
     names = (path.name.removeprefix(BUILDING) for path in store.iterdir() if path.name.startswith(BUILDING))
     keys = sorted({name.removesuffix(".lock") for name in names})
-    return [
+    found = [
         Unfinished(key, size(store / f"{BUILDING}{key}"), at_work(store, key)) for key in keys if KEY.fullmatch(key)
     ]
+    return [one for one in found if one.at_work or (store / f"{BUILDING}{one.key}").exists()]
+
+
+def stale_locks(store: Path) -> list[tuple[str, Path]]:
+    """Key and file of every lock that a killed build left and nobody holds."""
+    locks = [(path.name.removeprefix(BUILDING).removesuffix(".lock"), path) for path in _children(store)]
+    known = [(key, path) for key, path in locks if KEY.fullmatch(key) and path.name == f"{BUILDING}{key}.lock"]
+    return [(key, path) for key, path in known if not at_work(store, key)]
 
 
 def at_work(store: Path, key: str) -> bool:

@@ -46,7 +46,12 @@ def surplus(store: Path, needs: Needs) -> tuple[list[Surplus], list[Diagnostic]]
     found = [
         Surplus("remains", path, shelf.size(path), "its removal was cut short") for path in contents.remains(store)
     ]
+    found += [
+        Surplus("remains", path, 0, "the lock of a build that was killed", key)
+        for key, path in contents.stale_locks(store)
+    ]
     builds = contents.unfinished(store)
+    working = [build.key[:12] for build in builds if build.at_work]
     for build in builds:
         if not build.at_work:
             path = store / f"{BUILDING}{build.key}"
@@ -55,12 +60,12 @@ def surplus(store: Path, needs: Needs) -> tuple[list[Surplus], list[Diagnostic]]
         if key not in needs.used and not needs.doubts:
             found.append(Surplus("damaged", store / key, shelf.size(store / key), f"no artifact: {why}", key))
     artifacts = shelf.artifacts(store)
-    going = [] if needs.doubts else _needless(artifacts, needs)
+    going = [] if needs.doubts or working else _needless(artifacts, needs)
     why = "no deployment's history has it, and it is not what deploy.yaml asks for"
     found += [Surplus("artifact", a.path, a.manifest.bytes, why, a.manifest.key) for a in going]
     told = list(needs.doubts)
-    if working := [build.key[:12] for build in builds if build.at_work]:
-        told.append(faults.at_work(f"the build of {', '.join(working)}", "no downloaded source is removed"))
+    if working:  # it may read any of them: the 16-bit model that another is made of, or measured against
+        told.append(faults.at_work(f"the build of {', '.join(working)}", "no artifact and no source is removed"))
     else:
         found += _sources(store, [a for a in artifacts if a not in going], needs.current)
     return found, told

@@ -66,7 +66,7 @@ def verify(store: Path, key: str) -> list[Diagnostic]:
             found.append(
                 faults.damaged(path, f"{name} has sha256 {have[:12]}…, its manifest says {content.sha256[:12]}….")
             )
-    extra = {p.name for p in path.iterdir()} - set(manifest.files) - {MANIFEST, JOURNAL}
+    extra = {p.name for p in path.iterdir() if not _is_remnant(p.name)} - set(manifest.files) - {MANIFEST}
     if extra:
         found.append(faults.damaged(path, f"{', '.join(sorted(extra))} does not belong to it."))
     return found
@@ -100,6 +100,11 @@ def size(path: Path) -> int:
 def under_keys(store: Path) -> list[str]:
     """Every key that has a folder, whole or not."""
     return sorted(p.name for p in store.iterdir() if KEY.fullmatch(p.name)) if store.is_dir() else []
+
+
+def _is_remnant(name: str) -> bool:
+    """What a build leaves that was killed after its artifact had a name; no engine reads it."""
+    return name == JOURNAL or (name.startswith(f".{MANIFEST}.") and name.endswith(".partial"))
 
 
 def _manifest(path: Path, key: str) -> tuple[Manifest | None, str]:
