@@ -130,13 +130,13 @@ def test_config_follows_the_vocabulary(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["plain", "tied pairs", "resized"])
 def test_a_pickled_adapter_gives_the_same_bytes(kind: str, tmp_path: Path) -> None:
-    settings: dict[str, Any] = {
+    kinds: dict[str, dict[str, Any]] = {
         "plain": {"use_dora": True},
         "tied pairs": {"target_modules": ["embed_tokens"], "ensure_weight_tying": True},
         "resized": {"resized": 168},
-    }[kind]
+    }
     base = tiny.model(tmp_path / "base")
-    adapter = tiny.adapter(tmp_path / "adapter", base, **settings)
+    adapter = tiny.adapter(tmp_path / "adapter", base, **kinds[kind])
     plain = tiny.built(tiny.recipe(base, [adapter]), tmp_path / "store")
     weights = tiny.weights(adapter)
     (adapter / "adapter_model.safetensors").unlink()
@@ -177,12 +177,12 @@ def test_experts_one_by_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["whole", "tokens", "resized", "DoRA", "bias"])
 def test_what_changes_nothing_is_refused(kind: str, tmp_path: Path) -> None:
     """Every B is zero and what is replaced is the model's own; resized is a change of itself."""
-    settings: dict[str, Any] = {
+    kinds: dict[str, dict[str, Any]] = {
         "whole": {"modules_to_save": ["lm_head"]}, "tokens": {"trainable_token_indices": [1, 2]},
         "resized": {"resized": 168}, "DoRA": {"use_dora": True}, "bias": {"bias": "all", **TWO},
-    }[kind]  # fmt: skip
+    }  # fmt: skip
     base = tiny.model(tmp_path / "base", family="qwen2", tied=False)
-    adapter = tiny.adapter(tmp_path / "adapter", base, **settings)
+    adapter = tiny.adapter(tmp_path / "adapter", base, **kinds[kind])
     own, weights = tiny.weights(base), tiny.weights(adapter)
     for name, values in weights.items():
         if ".lora_B." in name:
