@@ -17,7 +17,6 @@ TILE = 32
 """Inputs and outputs of the CPU's kernel for packed integers: vllm 0.32, kernels/linear/mixed_precision/cpu.py."""
 WORD = 4
 """8-bit integers in a word of 32 bits: a rank takes whole words."""
-UNFIT = "layers do not fit the format of their weights"
 
 
 def calibration_is_there(case: Case) -> Iterator[Diagnostic]:
@@ -93,7 +92,7 @@ def experts_are_apart(case: Case) -> Iterator[Diagnostic]:
     size, whole = (sum(group.bytes for group in groups) for groups in (held, case.facts.model.tensors))
     yield warning(
         "DC257",
-        UNFIT,
+        "layers do not fit the format of their weights",
         f"{held[0].pattern} holds all experts of a layer in one tensor: such experts stay at 16 bit, "
         f"{units.show_bytes(size)} of the model's {units.show_bytes(whole)}.",
         "take a checkpoint whose experts have matrices of their own, or one that is quantized already",
@@ -113,7 +112,7 @@ def _unfit(case: Case, unfit: list[Cut], fix: str) -> Diagnostic:
 def _error(case: Case, detail: str, fix: str) -> Diagnostic:
     written = case.deploy.written("quantization.group_size")
     key = "quantization.group_size" if written else "quantization.weights"
-    return error("DC257", UNFIT, detail, fix, case.deploy.at(key))
+    return error("DC257", "layers do not fit the format of their weights", detail, fix, case.deploy.at(key))
 
 
 def _groups(case: Case, layers: list[Cut]) -> str:
