@@ -79,6 +79,7 @@ def test_every_command_has_help_with_an_example(words: tuple[str, ...], capsys: 
     [
         ("nonsense",), ("plan", "--nonsense"), ("plan", "surplus"), ("compile", "--offline"), ("plan", "--output"),
         ("logs", "-n", "many"), ("engine", "install"), ("store", "nonsense"),
+        ("build", "--progress", "loud"), ("store", "gc", "--keep", "-1"),
     ],
     ids=" ".join,
 )  # fmt: skip
