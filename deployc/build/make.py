@@ -12,7 +12,7 @@ from typing import Any
 from deployc import __version__
 from deployc.build import describe, inputs, process
 from deployc.build import store as shelf
-from deployc.build.calibrated.run import Merged, calibrate, method
+from deployc.build.calibrated.run import Merged, calibrate, method, ready
 from deployc.build.inputs import Inputs
 from deployc.build.merge.in_memory import merge
 from deployc.build.quantize.config import quantization_config
@@ -20,6 +20,7 @@ from deployc.build.site import Site
 from deployc.build.sources import adapter_folders, model_folder
 from deployc.build.tokenizer.carry import Carried, carry
 from deployc.diagnostics import Diagnostic, Stop
+from deployc.emit.flags import is_template
 from deployc.facts.adapter import weights_file
 from deployc.facts.headers import INDEX
 from deployc.facts.model import SINGLE
@@ -54,6 +55,8 @@ def make(recipe: Recipe, site: Site, plain: Plain) -> Artifact:
     fetched = time.monotonic()
     checked = inputs.check(recipe, model, adapters)
     carried = _carried(recipe, site, checked, adapters)
+    if method(recipe) is not None:
+        ready(recipe, folder=site.folder, python=site.quantizer)  # before hours of work, not after
     room = checked.bytes + sum(len(content) for content in carried.files.values())
     into = shelf.begin(site.store, recipe.key, room)
     weights = (
@@ -80,9 +83,9 @@ def make(recipe: Recipe, site: Site, plain: Plain) -> Artifact:
 
 def _carried(recipe: Recipe, site: Site, checked: Inputs, adapters: Mapping[str, Path]) -> Carried:
     """The small files. Raises Stop: all that is wrong with them."""
-    template = None
-    if recipe.template is not None:
-        template = beside(site.folder, recipe.template[0]).read_text(encoding="utf-8-sig")
+    template = recipe.template[0] if recipe.template is not None else None
+    if template is not None and not is_template(template):
+        template = beside(site.folder, template).read_text(encoding="utf-8-sig")
     carried = carry(checked.model, adapters, {**checked.config, **checked.changes}, checked.rows, template)
     if carried.report.errors:
         raise Stop(carried.report)

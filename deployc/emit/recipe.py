@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from deployc.cost.weights.formats import scheme
 from deployc.emit.calibration import calibration, measurement, smoothing
 from deployc.emit.digest import sha256
+from deployc.emit.flags import is_template
 from deployc.spec.deploy import Deploy
 from deployc.types.bundle import Recipe
 from deployc.types.choices import Choices
@@ -55,8 +56,10 @@ def sixteen_bit(recipe: Recipe) -> Recipe:
 
 
 def _template(deploy: Deploy, texts: Mapping[str, str]) -> tuple[str, str] | None:
-    """api.chat_template where it is a file: what ends its turns must end generation."""
+    """api.chat_template: what ends its turns must end generation. None where it is a file that is not there."""
     named = deploy.api.chat_template
+    if named is not None and is_template(named):
+        return named, f"sha256:{sha256(named)}"
     return (named, texts[named]) if named is not None and named in texts else None
 
 

@@ -16,6 +16,7 @@ Bandwidth = Annotated[float, values.quantity(units.parse_bandwidth, "a bandwidth
 Flops = Annotated[float, values.quantity(units.parse_flops, "a compute rate", "165TFLOPS")]
 Positive = Annotated[int, values.whole(1)]
 Share = Annotated[float, values.quantity(units.parse_fraction, "a share", "3%", bare=True)]
+Part = Annotated[float, values.quantity(values.share, "a share of a whole", "90%", bare=True)]
 Text = Annotated[str, Read(values.string, {"type": "string", "minLength": 1})]
 Name = Annotated[str, Read(values.string, {"type": "string", "pattern": r"""^[^\s"'\\-][^\s"'\\]*$"""})]
 Device = Annotated[
@@ -56,7 +57,7 @@ class Calibration(Section):
     data: Text
     samples: Positive = 256
     tokens: Positive = 2048
-    smoothquant: Annotated[float, values.number(above=0)] | None = None
+    smoothquant: Part | None = None
 
 
 class Quality(Section):
@@ -67,8 +68,8 @@ class Quality(Section):
     tokens: Positive = 512
     max_perplexity_increase: Share | None = None
     max_mean_kl: Annotated[float, values.number(above=0)] | None = None
-    min_top1_agreement: Share | None = None
-    min_valid_json: Share | None = None
+    min_top1_agreement: Part | None = None
+    min_valid_json: Part | None = None
 
 
 class Quantization(Section):

@@ -49,7 +49,7 @@ class Recipe:
     group_size: int = 0  # inputs that share a scale in 4-bit weights; 0 in other formats
     calibration: Text | None = None  # what weights are calibrated with; None where they need no data
     smoothquant: float = 0.0  # strength with which activations' outliers are moved into int8 weights; 0 = not
-    template: tuple[str, str] | None = None  # the chat template that is served in place of the model's: path, digest
+    template: tuple[str, str] | None = None  # the one that is served in place of the model's: path or text, digest
     quality: Measurement | None = None  # how quality is measured; no part of the key: the bytes do not depend on it
 
 

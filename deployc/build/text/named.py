@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from deployc.build.text.read import read_text
 from deployc.build.weights.safetensors_file import sha256
 from deployc.diagnostics import Report
+from deployc.emit.flags import is_template
 from deployc.files import beside
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ def named_texts(deploy: Deploy) -> tuple[dict[str, str], Report]:
         if not found.errors:
             digests[data] = f"sha256:{sha256(path)}"
     template = deploy.api.chat_template
-    if template is not None and (path := beside(Path(deploy.folder), template)).is_file():
-        digests[template] = f"sha256:{sha256(path)}"  # that one which is no file is refused is the launch's matter
+    if template is not None and not is_template(template) and (path := beside(Path(deploy.folder), template)).is_file():
+        digests[template] = f"sha256:{sha256(path)}"  # one that is not there is the launch's matter
     return digests, report
 
 
