@@ -63,6 +63,18 @@ def test_parted(settings: dict[str, Any], tmp_path: Path) -> None:
     assert config["vocab_size"] == found["lm_head.weight"].shape[0] == settings.get("resized", 160)
 
 
+@pytest.mark.parametrize("on", ["lm_head", "embed_tokens"])
+def test_a_parted_output_is_not_quantized(on: str, tmp_path: Path) -> None:
+    base = tiny.model(tmp_path / "base", shard="30KB")
+    adapter = tiny.adapter(tmp_path / "adapter", base, target_modules=[*ON, on])
+    plain, small = (tiny.built(tiny.recipe(base, [adapter], weights=w), tmp_path / "store") for w in ("none", "int8"))
+    found, wanted = tiny.weights(small.path), tiny.weights(plain.path)
+    for name in ("lm_head.weight", "model.embed_tokens.weight"):
+        assert torch.equal(found[name], wanted[name])
+    assert found["model.layers.0.self_attn.q_proj.weight"].dtype == torch.int8
+    assert not torch.equal(found["lm_head.weight"], found["model.embed_tokens.weight"])
+
+
 def merged(folder: Path, model: dict[str, Any], **settings: Any) -> dict[str, Any]:
     """The artifact's tensors; its answers are those of the adapter beside its model, in float32."""
     from peft import PeftModel
