@@ -57,7 +57,11 @@ def test_gpt2_as_it_is_published(tmp_path: Path) -> None:
     from safetensors.torch import save_file
 
     base = tiny.model(tmp_path / "base", family="gpt2")
-    on = {"target_modules": ["c_attn", "c_proj"], "modules_to_save": ["ln_f"], "trainable_token_indices": [3]}
+    on: dict[str, Any] = {
+        "target_modules": ["c_attn", "c_proj"],
+        "modules_to_save": ["ln_f"],
+        "trainable_token_indices": [3],
+    }
     adapter = tiny.adapter(tmp_path / "adapter", base, **on)
     long = tiny.built(tiny.recipe(base, [adapter]), tmp_path / "store")
     bare = {name.removeprefix("transformer."): values for name, values in tiny.weights(base).items()}
