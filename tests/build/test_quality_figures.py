@@ -24,7 +24,15 @@ FOUND = {
     "tokens": 60,
     "valid_json": [4, 4, 3],
     "answers": [{"prompt": "a", "reference": "b", "artifact": "c"}],
-    "worst_layers": [{"modules": ["m"], "error": 0.1}],
+    "squares": {
+        "a.q_proj": [3.0, 100.0],
+        "a.k_proj": [1.0, 60.0],
+        "a.v_proj": [0.0, 240.0],
+        "a.o_proj": [1.0, 25.0],
+        "b.up_proj": [0.0, 9.0],
+        "c.up_proj": [1.0, 1e6],
+        "d.gate": [0.0, 0.0],
+    },
     "not_covered": [],
     "device": "cpu",
     "seconds": 1.5,
@@ -64,6 +72,12 @@ def test_a_band_holds_its_value_whatever_is_counted() -> None:
     for good in range(0, 40):
         found = figures.share(good, 39 if good < 39 else good)
         assert 0 <= found.low <= found.value <= found.high <= 1
+
+
+def test_the_worst_layers_are_those_that_an_engine_runs_as_one() -> None:
+    found = quality(TEXT, FOUND).worst_layers
+    assert [layer.modules for layer in found] == [("a.o_proj",), ("a.k_proj", "a.q_proj", "a.v_proj"), ("c.up_proj",)]
+    assert [layer.error for layer in found] == pytest.approx([0.2, 0.1, 0.001])
 
 
 def test_one_token_is_too_little() -> None:

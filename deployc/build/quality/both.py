@@ -90,7 +90,7 @@ def measured(job: Mapping[str, Any], advance: Advance) -> dict[str, Any]:
         "tokens": sum(line.tokens for line in scored),
         "valid_json": _valid(task.asked, said),
         "answers": _shown(task.asked, said),
-        "worst_layers": layers.worst(task.reference, task.artifact),
+        "squares": layers.squares(task.reference, task.artifact),
         "not_covered": not_covered,
         "device": torch.cuda.get_device_name() if task.device.startswith("cuda") else task.device,
         "seconds": round(time.monotonic() - started, 3),

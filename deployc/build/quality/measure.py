@@ -13,6 +13,7 @@ from deployc.build import faults, process
 from deployc.build import store as shelf
 from deployc.build.quality import faults as quality_faults
 from deployc.build.quality import figures
+from deployc.build.quality.worst import worst
 from deployc.build.text.read import read_text
 from deployc.build.weights.safetensors_file import sha256
 from deployc.diagnostics import Report, Stop
@@ -21,7 +22,7 @@ from deployc.files import beside
 from deployc.rules.quality import asks_no_json
 from deployc.types.bundle import Measurement, Text
 from deployc.types.manifest import Manifest, Progress
-from deployc.types.quality import METHOD, Answer, Layer, Quality, ValidJson
+from deployc.types.quality import METHOD, Answer, Quality, ValidJson
 
 
 def needed(manifest: Manifest, measurement: Measurement) -> bool:
@@ -91,7 +92,7 @@ def quality(text: Text, found: Mapping[str, Any]) -> Quality:
         **figures.likeness(units),
         valid_json=valid,
         answers=tuple(Answer(**answer) for answer in found["answers"]),
-        worst_layers=tuple(Layer(tuple(layer["modules"]), layer["error"]) for layer in found["worst_layers"]),
+        worst_layers=worst(found["squares"]),
         not_covered=tuple(found["not_covered"]),
         device=found["device"],
         seconds=found["seconds"],

@@ -1,7 +1,7 @@
 """The process that measures, in an interpreter with torch and transformers.
 
-`ready` says nothing, `done` {units, lines, tokens, valid_json, answers, worst_layers, not_covered, device, seconds}:
-what `measure` makes a `Quality` of. Runs in the build interpreter.
+`ready` says nothing, `done` {units, lines, tokens, valid_json, answers, squares, not_covered, device, seconds}: what
+`measure` makes a `Quality` of. Of other packages torch and transformers alone are there. Runs in the build interpreter.
 """
 
 from __future__ import annotations
