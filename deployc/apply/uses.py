@@ -44,7 +44,7 @@ def uses(
 ) -> Uses:
     """Who uses which artifact on this host, as far as its state folders and `more` of them say.
 
-    Of the `keys` also those that a living process has on its command line.
+    Of the `keys` also those that a living process has on its command line or in its container.
     """
     try:
         places = states(deploy, folder, env, more)
@@ -67,7 +67,7 @@ def used_by(places: Iterable[State], keys: Collection[str]) -> Uses:
         except (OSError, ValueError) as refused:
             why = refused.strerror if isinstance(refused, OSError) and refused.strerror else str(refused)
             found.doubts.append(faults.unknown_uses(str(state.path), why))
-    for pid, words in _command_lines():
+    for pid, words in _named_by_processes():
         for key in keys:
             if key.encode() in words:
                 found.add(key, f"process {pid}")
@@ -106,11 +106,17 @@ def _locked(path: Path) -> bool:
     return False
 
 
-def _command_lines() -> Iterator[tuple[str, bytes]]:
-    """Of every process that this user may look at, but for this one."""
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        if path.parent.name != str(os.getpid()):
-            try:
-                yield path.parent.name, path.read_bytes()
-            except OSError:  # it ended, or is another user's
-                continue
+def _named_by_processes() -> Iterator[tuple[str, bytes]]:
+    """The command line of every other process that this user may look at, and what is mounted into its container."""
+    own = Path("/proc/self/ns/mnt").readlink()
+    for path in Path("/proc").glob("[0-9]*"):
+        if path.name == str(os.getpid()):
+            continue
+        words = b""
+        try:
+            words = (path / "cmdline").read_bytes()
+            if (path / "ns" / "mnt").readlink() != own:
+                words += (path / "mountinfo").read_bytes()
+        except OSError:  # it ended, or is another user's
+            pass
+        yield path.name, words

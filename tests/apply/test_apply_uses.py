@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,23 @@ def test_a_process_that_has_the_artifact_on_its_command_line(state: State) -> No
     assert used_by([state], [KEY, OTHER]).by == {KEY: [f"process {engine.pid}"]}
     engine.communicate()
     assert used_by([state], [KEY, OTHER]).by == {}
+
+
+def test_a_container_that_the_artifact_is_mounted_into(state: State, tmp_path: Path) -> None:
+    (tmp_path / KEY).mkdir()
+    (tmp_path / "model").mkdir()
+    program = 'mount --bind "$ARTIFACT" model && echo mounted && read end'
+    engine = subprocess.Popen(
+        ["unshare", "--map-root-user", "--mount", "sh", "-c", program], cwd=tmp_path, text=True,
+        env={**os.environ, "ARTIFACT": KEY}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert engine.stdout is not None
+    said = engine.stdout.readline()
+    found = used_by([state], [KEY]).by
+    engine.communicate("\n")
+    if said != "mounted\n":
+        pytest.skip("this system lets nobody mount in a namespace of their own")
+    assert found == {KEY: [f"process {engine.pid}"]}
 
 
 def test_state_folders_that_cannot_be_listed_are_a_doubt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

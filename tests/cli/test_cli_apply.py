@@ -90,6 +90,17 @@ def test_a_folder_whose_name_holds_spaces_quotes_and_variables(folder: Folder) -
     assert folder.condition() == "serving"
 
 
+def test_an_apply_tells_programs_how_far_it_is(folder: Folder) -> None:
+    done = folder.run("apply", "--progress", "json")
+    assert done.returncode == 0, done.stderr
+    told = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    steps = [one["item"].split()[0] for one in told if one["phase"] == "step"]
+    assert steps == ["create", "verify"]
+    assert {one["unit"] for one in told if one["phase"] == "start"} <= {"seconds"}
+    again = folder.run("apply", "--json")
+    assert (json.loads(again.stdout)["changed"], again.stderr) == (False, ""), "with --json nothing is told"
+
+
 def test_an_ipv6_address(folder: Folder) -> None:
     if not socket.has_ipv6 or not Path("/proc/net/if_inet6").read_text():
         pytest.skip("no IPv6 here")
