@@ -20,6 +20,10 @@ which multiplies by packed integers and widened fp8, begins there too (kernels/l
 WITHOUT_CPU_KERNEL = ("int8-weight-only",)
 """The CPU engine has one for packed integers of 4 bits alone: vllm 0.32, kernels/linear/mixed_precision/cpu.py."""
 
+WITHOUT_CPU_EXPERTS = ("fp8",)
+"""Nor has it one for experts in fp8 with a scale a row: vllm 0.32, fused_moe/oracle/fp8.py ("Unsupported FP8 MoE
+backend: NONE")."""
+
 
 def eight_bit(card: GpuFacts) -> str | None:
     """The 8-bit weights that a card multiplies in their own type: "fp8" where it can, as it rounds outliers less; else

@@ -11,6 +11,7 @@ from deployc.cost.capability import (
     INT8_BEFORE,
     INT8_SINCE,
     KERNELS_SINCE,
+    WITHOUT_CPU_EXPERTS,
     eight_bit,
     has_weight_kernels,
     words,
@@ -43,9 +44,12 @@ def quantized_twice(case: Case) -> Iterator[Diagnostic]:
 def weights_have_a_kernel(case: Case) -> Iterator[Diagnostic]:
     """What the engine refuses to load on this card, or has no kernel for."""
     weights, capability = case.choices.weights.value, case.facts.smallest.compute_capability
-    if weights not in SCHEMES or has_weight_kernels(case.facts.smallest, weights):
+    experts = _experts_without_kernel(case)
+    if weights not in SCHEMES or (has_weight_kernels(case.facts.smallest, weights) and not experts):
         return
-    if capability is None:
+    if experts:
+        why = f"The CPU engine does not multiply by experts in {weights}."
+    elif capability is None:
         why = "The CPU engine multiplies by packed integers of 4 bits, not of 8."
     elif weights == "int8":
         why = f"{case.card} has compute capability {words(capability)}; W8A8 int8 runs from {words(INT8_SINCE)} up to, "
@@ -65,7 +69,7 @@ def weights_have_a_kernel(case: Case) -> Iterator[Diagnostic]:
 def fp8_is_multiplied(case: Case) -> Iterator[Diagnostic]:
     """Where fp8 weights save memory and no arithmetic; on the CPU, not even time."""
     capability = case.facts.smallest.compute_capability
-    if case.choices.weights.value != "fp8":
+    if case.choices.weights.value != "fp8" or _experts_without_kernel(case):
         return
     if case.on_cpu:
         why = "The CPU engine multiplies them by torch's own fp8 product, which took seconds a token of a small model: "
@@ -84,6 +88,11 @@ def fp8_is_multiplied(case: Case) -> Iterator[Diagnostic]:
         f"set quantization.weights: {eight}, which it multiplies in its own type",
         case.deploy.at("quantization.weights"),
     )
+
+
+def _experts_without_kernel(case: Case) -> bool:
+    experts = case.facts.model.architecture.experts > 0
+    return case.on_cpu and experts and case.choices.weights.value in WITHOUT_CPU_EXPERTS
 
 
 def card_has_the_dtype(case: Case) -> Iterator[Diagnostic]:

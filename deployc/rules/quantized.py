@@ -13,6 +13,9 @@ from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.case import Case
 
 CALIBRATED = ("int4-gptq", "int4-awq")
+EXPERTS = 128
+"""What the hidden size of experts in packed bytes must be a multiple of: Marlin alone has a scale a row (vllm 0.32,
+compressed_tensors_moe_wna16.py; quantization/utils/marlin_utils.py, check_moe_marlin_supports_config)."""
 TILE = 32
 """Inputs and outputs of the CPU's kernel for packed integers: vllm 0.32, kernels/linear/mixed_precision/cpu.py."""
 WORD = 4
@@ -75,6 +78,10 @@ def layers_fit(case: Case) -> Iterator[Diagnostic]:
         return
     layers = list(cuts(case.facts, case.choices))
     size = made.group or WORD
+    hidden = case.facts.model.architecture.hidden_size
+    if not made.group and hidden % EXPERTS and any(layer.routed for layer in layers):
+        detail = f"The engine's kernel for experts with a scale a row takes multiples of {EXPERTS}; {hidden:,} is none."
+        yield _error(case, detail, _others(case))
     if unfit := indivisible(layers, size):
         yield _unfit(case, unfit, _groups(case, layers) if made.group else _others(case))
     elif case.on_cpu and (narrow := [name for name, count in rows(layers).items() if count % TILE]):

@@ -78,6 +78,21 @@ def test_what_the_engine_of_the_cpu_loads(weights: str, found: list[tuple[str, s
     assert codes(f"weights: {weights}", facts_of(SMOLLM2, (HOST,))) == found
 
 
+def test_experts_on_the_cpu() -> None:
+    small = MOE | {"num_hidden_layers": 1}
+    assert codes("weights: fp8", facts_of(small, (HOST,))) == [("DC251", "error")]
+    assert codes("weights: int8", facts_of(small, (HOST,))) == []
+    assert codes("weights: int4-rtn", facts_of(small, (HOST,))) == []
+
+
+def test_experts_in_packed_bytes_are_marlins_alone() -> None:
+    assert codes("weights: int8-weight-only", facts_of(MOE, (H200,))) == []
+    odd = facts_of(MOE | {"hidden_size": 2080}, (H200,))
+    (found,) = said("weights: int8-weight-only", odd)
+    assert "2,080" in found.detail
+    assert codes("weights: int4-rtn", odd) == []
+
+
 def test_a_card_of_unknown_capability_is_not_held_against_a_format() -> None:
     odd = replace(card("odd"), compute_capability=None)
     assert all(has_weight_kernels(odd, weights) for weights in FORMATS)
