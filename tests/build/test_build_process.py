@@ -66,7 +66,9 @@ def test_a_finished_shard_that_was_damaged_since_is_removed_and_made_anew(small:
     there: list[bool] = []
 
     def interrupt(now: Progress) -> None:
-        if shard.exists():
+        if now.phase == "write":
+            while not shard.exists():
+                time.sleep(0.01)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
