@@ -49,7 +49,8 @@ def compressed(weights: str, values: Any, group: int = 32) -> dict[str, Any]:
     observed = values.unflatten(1, (-1, ours.group)) if ours.group else values.unsqueeze(1)
     scales, zeros = calculate_qparams(observed.amin(-1), observed.amax(-1), theirs.weights)
     state = {"weight": values, "weight_scale": scales, "weight_zero_point": torch.zeros_like(zeros)}
-    return BaseCompressor.get_value_from_registry(COMPRESSORS[ours.kind]).compress(state, theirs)
+    made: dict[str, Any] = BaseCompressor.get_value_from_registry(COMPRESSORS[ours.kind]).compress(state, theirs)
+    return made
 
 
 def decompressed(weights: str, stored: dict[str, Any], group: int = 32) -> Any:
@@ -66,5 +67,6 @@ def same(one: Any, other: Any) -> bool:
     """Whether two tensors are equal to the byte."""
     import torch
 
-    alike = one.dtype == other.dtype and one.shape == other.shape
-    return alike and torch.equal(one.contiguous().view(torch.uint8), other.contiguous().view(torch.uint8))
+    if one.dtype != other.dtype or one.shape != other.shape:
+        return False
+    return bool(torch.equal(one.contiguous().view(torch.uint8), other.contiguous().view(torch.uint8)))

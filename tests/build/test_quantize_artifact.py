@@ -13,6 +13,7 @@ from reference import FORMATS, compressed, decompressed, described, same, scheme
 
 from deployc.build.quantize import layers
 from deployc.diagnostics import Stop
+from deployc.types.bundle import Recipe
 from deployc.types.groups import Tensor
 from deployc.types.manifest import Artifact
 
@@ -174,7 +175,7 @@ def test_experts_in_one_tensor_are_left_alone_by_a_pattern() -> None:
 
 
 def test_scales_are_in_the_models_dtype() -> None:
-    recipe = tiny.Recipe("", "m", "folder", None, {}, (), {}, "int4-rtn", "float16", ("lm_head",), group_size=64)
+    recipe = Recipe("", "m", "folder", None, {}, (), {}, "int4-rtn", "float16", ("lm_head",), group_size=64)
     tensors: list[Tensor] = [("model.layers.0.mlp.up_proj.weight", "BF16", (64, 128))]
     (found,) = layers.schemes(tensors, recipe).values()
     assert (found.scale_dtype, found.group, found.bits) == ("F16", 64, scheme("int4-rtn").bits)

@@ -98,7 +98,7 @@ def meaning(folder: Path) -> dict[str, Any]:
 
     written = json.loads((folder / "config.json").read_text())["quantization_config"]
     known = {key: value for key, value in written.items() if key in QuantizationConfig.model_fields}
-    read = QuantizationConfig.model_validate(known).model_dump(mode="json")
+    read: dict[str, Any] = QuantizationConfig.model_validate(known).model_dump(mode="json")
     for group in read["config_groups"].values():
         for part in ("weights", "input_activations"):
             group[part] = {k: v for k, v in (group[part] or {}).items() if k not in DEFAULTED} or None

@@ -36,8 +36,8 @@ def said(quantization: str, facts: Facts | None = None, **sections: str) -> list
     return [one for one in found if one.code in CODES]
 
 
-def codes(*said_of: Any, **sections: str) -> list[tuple[str, str]]:
-    return [(one.code, str(one.severity)) for one in said(*said_of, **sections)]
+def codes(quantization: str, facts: Facts | None = None, **sections: str) -> list[tuple[str, str]]:
+    return [(one.code, str(one.severity)) for one in said(quantization, facts, **sections)]
 
 
 def on(capability: tuple[int, int], **more: Any) -> Facts:
