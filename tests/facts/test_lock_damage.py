@@ -17,6 +17,7 @@ from test_lock import LOCK, ask, codes, local, locked
 from deployc.diagnostics import Stop
 from deployc.facts import lock as lockfile
 from deployc.facts import resolve, update
+from deployc.rules.adapter_shapes import adapter_shapes, cannot_be_served, merged
 
 
 @pytest.fixture(autouse=True)
@@ -168,7 +169,9 @@ def test_a_lockfile_with_any_value_anywhere_is_read_or_told_of(here: Path, data:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.dictionaries(st.sampled_from(
-    ["peft_type", "r", "lora_alpha", "rank_pattern", "alpha_pattern", "target_modules", "base_model_name_or_path"]
+    ["peft_type", "r", "lora_alpha", "rank_pattern", "alpha_pattern", "target_modules", "base_model_name_or_path",
+     "modules_to_save", "target_parameters", "trainable_token_indices", "bias", "use_dora", "init_lora_weights",
+     "fan_in_fan_out", "use_rslora"]
 ), JSON, min_size=1, max_size=2))  # fmt: skip
 def test_an_odd_adapter_config_is_told_of(here: Path, change: dict[str, Any]) -> None:
     put(here / "qa", adapter_files(**change) if "r" not in change else adapter_files())
@@ -177,3 +180,8 @@ def test_an_odd_adapter_config_is_told_of(here: Path, change: dict[str, Any]) ->
         (here / "qa" / "adapter_config.json").write_text(json.dumps(config))
     facts, report = resolve(local(here), lock_path=None, offline=True, env={})
     assert facts is not None or set(codes(report)) <= {"DC230", "DC231"}
+    if facts is not None:
+        (adapter,) = facts.adapters
+        adapter_shapes(facts.model, adapter, None)
+        merged(facts.model, facts.adapters)
+        cannot_be_served(adapter, None)

@@ -30,11 +30,13 @@ def adapter_facts(name: str, source: Source, shown: str) -> AdapterFacts:
         raise faults.missing_file(CONFIG, source.where, model or "Name the folder that peft's save_pretrained wrote.")
     config = read_json(source, CONFIG)
     kind = config.get("peft_type")
-    if kind != "LORA" and kind not in BY_PEFT:
+    if not isinstance(kind, str) or (kind != "LORA" and kind not in BY_PEFT):
         raise faults.adapter_kind(name, f"peft_type is {kind!r}, which changes no weights or is not known.")
     tensors = _tensors(name, source, files)
     if kind == "LORA" and (wrong := _wrong_numbers(config)):
         raise faults.bad_adapter(name, source.where, f"{wrong} in {CONFIG}; positive numbers are expected.")
+    if wrong := _wrong_names(config):
+        raise faults.bad_adapter(name, source.where, f"{wrong} in {CONFIG}; names are expected, as peft writes them.")
     return AdapterFacts(
         name=name,
         source=shown,
@@ -89,6 +91,23 @@ def _wrong_numbers(config: Mapping[str, Any]) -> str:
             if not _is_positive(value) or (whole and type(value) is not int):
                 return f"`{key}` gives {value!r} for {pattern!r}"
     return ""
+
+
+def _wrong_names(config: Mapping[str, Any]) -> str:
+    """The first list of modules or tokens that peft does not write so; else ""."""
+    for key in ("target_modules", "modules_to_save", "target_parameters"):
+        value = config.get(key)
+        if not (value is None or (isinstance(value, str) and key == "target_modules") or _all_of(value, str)):
+            return f"`{key}` is {value!r}"
+    tokens = config.get("trainable_token_indices")
+    lists = list(tokens.values()) if isinstance(tokens, dict) else [tokens]
+    if tokens is not None and not all(_all_of(one, int) for one in lists):
+        return f"`trainable_token_indices` is {tokens!r}"
+    return f"`bias` is {config['bias']!r}" if not isinstance(config.get("bias", "none"), str) else ""
+
+
+def _all_of(value: Any, kind: type) -> bool:
+    return isinstance(value, list) and all(type(one) is kind for one in value)
 
 
 def _is_positive(value: Any) -> bool:
