@@ -11,6 +11,7 @@ from configured import QWEN_05B, QWEN_7B, case_of, codes, facts_of, yaml_of
 from handmade import deploy_of
 
 from deployc.choose.served import as_served
+from deployc.rules.adapter_shapes import merged
 from deployc.rules.adapters import belongs_to_the_model, can_be_served
 from deployc.types.facts import AdapterFacts, Facts
 from deployc.types.groups import compress
@@ -108,3 +109,12 @@ def test_a_merge_by_peft_says_its_memory() -> None:
     known = replace(facts({}, peft_type="LOHA"), model=facts_of(QWEN_7B).model)
     (said,) = [d for d in belongs_to_the_model(case_of(known, adapters=MERGE)) if d.code == "DC249"]
     assert "GiB" in said.detail
+
+
+@pytest.mark.parametrize(("model_type", "code"), [("gemma2", "DC238"), ("qwen2", "DC243")])
+def test_an_engine_with_one_embedding_cannot_have_two(model_type: str, code: str) -> None:
+    known = facts(OUTPUT, modules_to_save=["lm_head"])
+    model = replace(known.model, architecture=replace(known.model.architecture, model_type=model_type))
+    assert [d.code for d in merged(model, known.adapters).diagnostics] == [code]
+    alike = replace(known.adapters[0], config={**known.adapters[0].config, "ensure_weight_tying": True})
+    assert merged(model, [alike]).config == {"tie_word_embeddings": False}  # the embedding is not in the file

@@ -14,7 +14,7 @@ from typing import Any
 from deployc.diagnostics import Diagnostic, Span, error, warning
 from deployc.rules.adapter_shapes.check import read
 from deployc.rules.adapter_shapes.parts import shape_after
-from deployc.rules.adapter_shapes.tied import Tie, by_construction, settled, stays_tied
+from deployc.rules.adapter_shapes.tied import ALWAYS_TIED, Tie, by_construction, settled, stays_tied
 from deployc.types.config import language, put
 from deployc.types.facts import AdapterFacts, ModelFacts
 from deployc.types.groups import compress, expand
@@ -64,6 +64,8 @@ def merged(
             borrowed[pair.output] = pair.embedding
     afters = [shape_after(base, own, shapes) for own, shapes in zip(parts, shapes_of, strict=True)]
     found = [*_disagreeing(adapters, parts, afters, compare, at)]
+    if pair is not None and pair.tied and not tied:
+        found += _cannot_part(model, adapters, pair, at)
     shapes = {name: shape for after in afters for name, shape in after.items()}
     if pair is not None:
         for name in borrowed:
@@ -142,6 +144,19 @@ def _rows(
     )
     fix = "Save the adapter again with save_embedding_layers=True: it resized both."
     return [error("DC236", "the adapter has other shapes than the model", detail, fix, at)]
+
+
+def _cannot_part(model: ModelFacts, adapters: Sequence[AdapterFacts], pair: Tie, at: Span | None) -> list[Diagnostic]:
+    """Two embeddings where the engine has one would give other answers than the adapter was trained to."""
+    if (kind := model.architecture.model_type) not in ALWAYS_TIED:
+        return []
+    names = " and ".join(adapter.name for adapter in adapters)
+    detail = (
+        f"{names}: {pair.embedding} and {pair.output} become different, and the engine has one tensor for both in "
+        f"{kind} models."
+    )
+    fix = "Train both alike (ensure_weight_tying in peft's config), or neither."
+    return [error("DC238", "this feature of an adapter is not supported yet", detail, fix, at)]
 
 
 def _config(model: ModelFacts, pair: Tie | None, shapes: Mapping[str, Shape], tied: bool) -> dict[str, Any]:

@@ -15,6 +15,10 @@ from deployc.rules.adapter_shapes.names import named
 from deployc.types.architecture import Architecture
 from deployc.types.merging import Part
 
+ALWAYS_TIED = ("cohere", "cohere2", "gemma2", "gemma3n", "gemma3n_text", "lfm2", "lfm2_moe", "zamba2")
+"""Model types of which the engine takes the embedding as output whatever config.json says (vllm/model_executor/models/
+commandr.py, gemma2.py, gemma3n.py, lfm2.py, lfm2_moe.py, zamba2.py, 0.32.0)."""
+
 Shapes = Mapping[str, tuple[int, ...]]
 Same = Callable[[Part, Part], bool]
 """Whether a part of the input embedding and one of the output's do the same."""
