@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 from deployc.build import faults
 from deployc.build import store as shelf
 from deployc.build.make import make
+from deployc.build.plain import is_source
 from deployc.build.quality.measure import measure, needed, with_quality
 from deployc.build.site import Site, Watch
 from deployc.build.sources import model_folder
-from deployc.build.weights.layout import FLOATS, STORED
-from deployc.build.weights.safetensors_file import Reader
 from deployc.diagnostics import Report, Stop
 from deployc.emit.recipe import sixteen_bit
 from deployc.facts.faults import Fault
@@ -85,7 +84,7 @@ def _measured(recipe: Recipe, made: Artifact, site: Site) -> Artifact:
 def _plain(recipe: Recipe, site: Site) -> Path:
     """The folder of the same model in 16 bit: the source itself where nothing is merged and no number is rounded."""
     wanted = sixteen_bit(recipe)
-    if not wanted.adapters and _is_in(folder := model_folder(recipe, site), recipe.dtype):
+    if not wanted.adapters and is_source(recipe, folder := model_folder(recipe, site)):
         return folder
     made = build(
         wanted,
@@ -98,15 +97,6 @@ def _plain(recipe: Recipe, site: Site) -> Path:
         threads=site.threads,
     )
     return made.path
-
-
-def _is_in(folder: Path, dtype: str) -> bool:
-    """Whether all floating point numbers of a model are of this dtype already. Raises Fault DC204."""
-    for path in sorted(folder.glob("*.safetensors")):
-        with Reader(path, str(folder)) as reader:
-            if any(slot.dtype in FLOATS and slot.dtype != STORED[dtype] for slot in reader.slots):
-                return False
-    return True
 
 
 def _clear(place: Path, key: str, stop: Stop) -> None:

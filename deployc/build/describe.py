@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from deployc import __version__
-from deployc.build import faults
 from deployc.build import store as shelf
 from deployc.build.weights.safetensors_file import Reader, sha256
-from deployc.diagnostics import Stop
 from deployc.types.bundle import Recipe
 from deployc.types.manifest import Content, Manifest
 
@@ -60,16 +58,14 @@ def manifest(
     )
 
 
-def confirm(recipe: Recipe, read: Mapping[str, Content]) -> None:
-    """What was read is what the recipe pins by its whole content. Raises Stop DC277."""
+def differing(recipe: Recipe, read: Mapping[str, Content]) -> list[str]:
+    """What was read and is not what the recipe pins by its whole content."""
     pins = {f"model/{name}": pin for name, pin in recipe.model_files.items()} | dict(recipe.adapter_files)
-    wrong = [
+    return [
         name
         for name, content in read.items()
         if (pin := pins.get(name, "")).startswith("sha256:") and pin != f"sha256:{content.sha256}"
     ]
-    if wrong:
-        raise Stop(faults.changed_inputs("while it was read", wrong))
 
 
 def content(path: Path) -> Content:

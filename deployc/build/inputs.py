@@ -33,7 +33,8 @@ from deployc.types.scheme import Scheme
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What the build works on. `shards` and `copied` are file names in `model`; `bytes` of all shards to write.
+    """What the build works on. `shards` and `copied` are file names in `model`; `bytes` of all shards to
+    write, `plain_bytes` of the same in 16 bit.
 
     `config` is the model's config.json, `changes` what a merge makes of its keys; `rows` of the embedding after it.
     """
@@ -48,6 +49,7 @@ class Inputs:
     quantized: Mapping[str, Scheme]
     left_alone: tuple[str, ...]
     bytes: int
+    plain_bytes: int
     notes: tuple[Diagnostic, ...]
     by_peft: Whole | None = None  # merged by peft first, with the whole model in memory; then `adapters` is empty
 
@@ -98,6 +100,7 @@ def check(recipe: Recipe, model: Path, adapters: Mapping[str, Path]) -> Inputs:
         left_alone=tuple(layers.left_alone(tensors, recipe.ignore)) if taken else (),
         bytes=_bytes(recipe, model, shards, taken, merge.shapes)
         + (_bytes(recipe, model, shards, {}, {}) if alone else 0),  # what peft writes for the pass to read
+        plain_bytes=_bytes(recipe, model, shards, {}, merge.shapes),
         notes=tuple(d for d in report if d.severity is Severity.WARNING),
         by_peft=Whole(facts, model, shards, alone[0], adapters[alone[0].name], recipe.dtype) if alone else None,
     )

@@ -10,17 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from deployc import __version__
-from deployc.build import describe, inputs, process
+from deployc.build import describe, faults, inputs, process
 from deployc.build import store as shelf
 from deployc.build.calibrated.run import Merged, calibrate, method, ready
 from deployc.build.inputs import Inputs
 from deployc.build.merge.in_memory import merge
+from deployc.build.plain import is_source
 from deployc.build.quantize.config import quantization_config
 from deployc.build.site import Site
-from deployc.build.sources import adapter_folders, model_folder
+from deployc.build.sources import adapter_folders, forget, model_folder
 from deployc.build.tokenizer.carry import Carried, carry
 from deployc.diagnostics import Diagnostic, Stop
 from deployc.emit.flags import is_template
+from deployc.emit.recipe import sixteen_bit
 from deployc.facts.adapter import weights_file
 from deployc.facts.headers import INDEX
 from deployc.facts.model import SINGLE
@@ -55,9 +57,10 @@ def make(recipe: Recipe, site: Site, plain: Plain) -> Artifact:
     fetched = time.monotonic()
     checked = inputs.check(recipe, model, adapters)
     carried = _carried(recipe, site, checked, adapters)
+    room = checked.bytes + sum(len(content) for content in carried.files.values())
     if method(recipe) is not None:
         ready(recipe, folder=site.folder, python=site.quantizer)  # before hours of work, not after
-    room = checked.bytes + sum(len(content) for content in carried.files.values())
+        room += _of_plain(recipe, site, checked)
     into = shelf.begin(site.store, recipe.key, room)
     weights = (
         _calibrated(recipe, site, checked, plain, into) if method(recipe) else _streamed(recipe, site, checked, into)
@@ -73,12 +76,18 @@ def make(recipe: Recipe, site: Site, plain: Plain) -> Artifact:
     for name, content in small.items():
         write(into / name, content, shelf.READABLE)
     read = {**weights.read, **carried.inputs, **_configs(model, adapters)}
-    describe.confirm(recipe, read)
+    _confirm(recipe, site, read, {"model": model, **adapters})
     seconds = {"fetch": fetched - started, **weights.made["seconds"], "total": time.monotonic() - started}
     files = {**weights.shards, **{name: describe.content(into / name) for name in small}}
     manifest = describe.manifest(recipe, read, files, {**weights.made, "seconds": seconds})
     notes = (*checked.notes, *carried.notes, *weights.notes)
     return replace(shelf.publish(site.store, into, manifest), notes=notes)
+
+
+def _of_plain(recipe: Recipe, site: Site, checked: Inputs) -> int:
+    """Bytes that the merged model in 16 bit takes on the way, where it is not there yet."""
+    there = is_source(recipe, checked.model) or shelf.artifact_for(site.store, sixteen_bit(recipe).key) is not None
+    return 0 if there else checked.plain_bytes
 
 
 def _carried(recipe: Recipe, site: Site, checked: Inputs, adapters: Mapping[str, Path]) -> Carried:
@@ -90,6 +99,15 @@ def _carried(recipe: Recipe, site: Site, checked: Inputs, adapters: Mapping[str,
     if carried.report.errors:
         raise Stop(carried.report)
     return carried
+
+
+def _confirm(recipe: Recipe, site: Site, read: Mapping[str, Content], folders: Mapping[str, Path]) -> None:
+    """Raises Stop DC277 where what was read is not what the recipe pins; a download that is not goes."""
+    if wrong := describe.differing(recipe, read):
+        for name in wrong:
+            whose, _, file = name.partition("/")
+            forget(folders[whose] / file, site)
+        raise Stop(faults.changed_inputs("while it was read", wrong))
 
 
 def _streamed(recipe: Recipe, site: Site, checked: Inputs, into: Path) -> Weights:

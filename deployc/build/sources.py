@@ -24,6 +24,12 @@ def adapter_folders(recipe: Recipe, site: Site) -> dict[str, Path]:
     }
 
 
+def forget(path: Path, site: Site) -> None:
+    """Remove a file that was downloaded, so that the next build fetches it again; the user's own files stay."""
+    if path.is_relative_to(site.store / "sources"):
+        path.unlink(missing_ok=True)
+
+
 def _local(source: str, revision: str | None, pins: Mapping[str, str], site: Site) -> Path:
     if is_folder(source):
         return beside(site.folder, source)

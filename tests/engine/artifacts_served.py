@@ -23,8 +23,9 @@ from vllm import LLM, SamplingParams  # type: ignore[attr-defined]  # noqa: E402
 
 for one in asked:
     llm = LLM(
-        one["model"], dtype="bfloat16", enforce_eager=True, max_num_seqs=4, max_model_len=512, disable_log_stats=True
-    )
+        one["model"], dtype="bfloat16", enforce_eager=True, max_num_seqs=2, max_model_len=256, disable_log_stats=True,
+        max_num_batched_tokens=64,  # an engine is warmed up with as many, which in fp8 takes minutes on a CPU
+    )  # fmt: skip
     conversations = [[{"role": "user", "content": question}] for question in one["questions"]]
     greedy = SamplingParams(temperature=0, max_tokens=one["tokens"])
     answers = [done.outputs[0].text for done in llm.chat(conversations, greedy, use_tqdm=False)]

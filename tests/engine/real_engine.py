@@ -151,6 +151,7 @@ def deployment(root: Path) -> Deployment:
     made = Deployment(root, port, {**os.environ, **own}, f"{named}/bin/python" if named else "auto")
     made.folder.mkdir(parents=True)
     (made.folder / "work").symlink_to(EXAMPLE / "work")
+    (made.folder / "questions.jsonl").symlink_to(EXAMPLE / "questions.jsonl")
     made.write()
     return made
 

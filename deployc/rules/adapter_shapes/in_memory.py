@@ -13,7 +13,7 @@ from deployc.types.merging import is_streamed
 from deployc.units import show_bytes
 
 LIBRARIES = 1_500_000_000
-"""Bytes of a process that has loaded torch, transformers and peft: 0.7 GB measured (torch 2.13 for the CPU)."""
+"""Bytes allowed for a process that has loaded torch, transformers and peft; chosen, not measured."""
 _WORK = 4
 """Of the largest tensor, what one module's merge holds at once: its change, the product, and the sum (peft 0.21.2)."""
 SINGLE = 4  # bytes an element in float32
