@@ -13,6 +13,7 @@ from deployc import __version__
 from deployc.build import describe, faults, inputs, process
 from deployc.build import store as shelf
 from deployc.build.calibrated.run import Merged, calibrate, method, ready
+from deployc.build.digests import Digests
 from deployc.build.inputs import Inputs
 from deployc.build.merge.in_memory import merge
 from deployc.build.plain import is_source
@@ -133,18 +134,20 @@ def _streamed(recipe: Recipe, site: Site, checked: Inputs, into: Path) -> Weight
         "threads": site.threads,
         "identity": {"tool": __version__, "key": recipe.key},
     }
-    result = process.run(site.interpreter, job, site.lock, site.progress)
+    files_read = [] if first else [checked.model / name for name in shards]
+    with Digests(files_read, recipe.model_source) as digests:
+        result = process.run(site.interpreter, job, site.lock, digests.watching(site.progress))
+        read = digests.contents()
     lines = result["shards"]
-    read = {name: {"bytes": line["read"], "sha256": line["input"]} for name, line in lines.items()}
     if first:
         shutil.rmtree(model)
-        read = first["model"]
+        read = {name: Content(**found) for name, found in first["model"].items()}
         seconds = {**first["seconds"], **result["seconds"]}
         result |= {"adapters": first["adapters"], "versions": first["versions"], "seconds": seconds}
     scheme = next(iter(checked.quantized.values()), None)
     return Weights(
         shards={name: Content(line["bytes"], line["sha256"]) for name, line in lines.items()},
-        read={f"model/{name}": Content(**content) for name, content in read.items()}
+        read={f"model/{name}": content for name, content in read.items()}
         | {f"{name}/{files[name]}": Content(**content) for name, content in result["adapters"].items()},
         quantization=None if scheme is None else quantization_config(scheme, checked.left_alone),
         made=result,

@@ -1,6 +1,7 @@
 """Run by the engine's own interpreter: real engines one after the other in one process, and what each answers.
 
-In: a JSON list of {name, model, questions, tokens} on standard input. Out: one JSON line an engine: {name, answers}.
+In: a JSON list of {name, model, prompts, chat (or plain text), tokens, batched} on standard input. Out: one JSON line
+an engine: {name, answers}.
 """
 
 import gc
@@ -24,12 +25,15 @@ from vllm import LLM, SamplingParams  # type: ignore[attr-defined]  # noqa: E402
 for one in asked:
     llm = LLM(
         one["model"], dtype="bfloat16", enforce_eager=True, max_num_seqs=2, max_model_len=256, disable_log_stats=True,
-        max_num_batched_tokens=64,  # an engine is warmed up with as many, which in fp8 takes minutes on a CPU
+        max_num_batched_tokens=one["batched"],  # an engine is warmed up with as many: in fp8 seconds each on a CPU
     )  # fmt: skip
-    conversations = [[{"role": "user", "content": question}] for question in one["questions"]]
     greedy = SamplingParams(temperature=0, max_tokens=one["tokens"])
-    answers = [done.outputs[0].text for done in llm.chat(conversations, greedy, use_tqdm=False)]
-    out.write(json.dumps({"name": one["name"], "answers": answers}) + "\n")
+    if one["chat"]:
+        conversations = [[{"role": "user", "content": prompt}] for prompt in one["prompts"]]
+        done = llm.chat(conversations, greedy, use_tqdm=False)
+    else:
+        done = llm.generate(one["prompts"], greedy, use_tqdm=False)
+    out.write(json.dumps({"name": one["name"], "answers": [answer.outputs[0].text for answer in done]}) + "\n")
     out.flush()
     del llm
     gc.collect()

@@ -1,13 +1,11 @@
 """One shard: read in the order it lies, each tensor merged, quantized or copied, chunk by chunk, on several threads.
 
-One thread reads, one hashes what was read, some compute, one writes and hashes what is written, all at once; chunks
-stay in order, and each is computed by one thread alone, so that the bytes do not depend on how many there are. Runs in
-the build interpreter.
+One thread reads, some compute, one hashes and writes what they made, all at once; chunks stay in order, and each is
+computed by one thread alone, so that the bytes do not depend on how many there are. Runs in the build interpreter.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -67,12 +65,11 @@ class Chunk:
 
 def write(
     reader: Reader, writer: Writer, work: Sequence[Work], changes: Changes, threads: int, advance: Advance
-) -> str:
-    """Fill the writer's file; returns the sha256 of the whole input file, which is read exactly once.
+) -> None:
+    """Fill the writer's file; the input is read once, in order.
 
     Raises Fault DC275 for a weight that is not finite, OSError.
     """
-    digest = hashlib.sha256(reader.read(0, reader.data))
     waiting: deque[tuple[Chunk, Future[list[Put]]]] = deque()
     writes: deque[tuple[Chunk, int, Future[None]]] = deque()
 
@@ -83,7 +80,6 @@ def write(
             advance(done.work.name, size)
 
     with (
-        ThreadPoolExecutor(1) as hasher,
         ThreadPoolExecutor(threads) as pool,
         ThreadPoolExecutor(1) as out,
     ):
@@ -95,23 +91,16 @@ def write(
                 writes.append((chunk, sum(len(content) for _, content in puts), out.submit(_put, writer, puts)))
 
         try:
-            hashed: deque[Future[None]] = deque()
             for chunk in _chunks(reader, work, changes):
-                hashed.append(hasher.submit(digest.update, chunk.raw))
                 waiting.append((chunk, pool.submit(_made, chunk, writer)))
                 handed_on(threads + 1)
                 written(2)
-                while len(hashed) > 2:
-                    hashed.popleft().result()
             handed_on(0)
             written(0)
-            for end in hashed:
-                end.result()
         except BaseException:
-            for executor in (hasher, pool, out):
+            for executor in (pool, out):
                 executor.shutdown(wait=False, cancel_futures=True)
             raise
-    return digest.hexdigest()
 
 
 def _chunks(reader: Reader, work: Sequence[Work], changes: Changes) -> Iterator[Chunk]:

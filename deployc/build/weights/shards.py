@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from deployc.build import faults
+from deployc.build.digests import same
 from deployc.build.weights import shard
 from deployc.build.weights.journal import Journal
 from deployc.build.weights.layout import Work
@@ -20,7 +21,7 @@ from deployc.build.weights.writer import Writer
 from deployc.facts.faults import Fault
 
 Line = dict[str, Any]
-"""A shard's line of the journal: sha256 and bytes of what was written, `input` and `read` those of what was read."""
+"""A shard's line of the journal: sha256 and bytes of what was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +56,14 @@ def write(
             with Reader(path, folders.source) as reader:
                 writer = Writer(folders.into / name, outputs(work), reader.metadata or {"format": "pt"})
                 try:
-                    read = shard.write(reader, writer, work, changes, threads, advance)
+                    shard.write(reader, writer, work, changes, threads, advance)
                     _unchanged(path, source, folders.source)
                     for before, end in ends:
                         lines[before] = end.result()
                 except BaseException:
                     writer.close()
                     raise
-                line = {"input": read, "bytes": writer.size, "read": reader.size}
-            ends = [(name, finisher.submit(_finished, writer, journal, name, source, line))]
+            ends = [(name, finisher.submit(_finished, writer, journal, name, source))]
         for before, end in ends:
             lines[before] = end.result()
     return {name: lines[name] for name in plans}
@@ -79,13 +79,12 @@ def size(work: Sequence[Work]) -> int:
     return sum(slot.end - slot.begin for slot in layout(outputs(work), {})[1].values())
 
 
-def _finished(writer: Writer, journal: Journal, name: str, source: os.stat_result, line: Line) -> Line:
+def _finished(writer: Writer, journal: Journal, name: str, source: os.stat_result) -> Line:
     with writer:
-        return journal.add(name, source, sha256=writer.commit(), **line)
+        return journal.add(name, source, sha256=writer.commit(), bytes=writer.size)
 
 
 def _unchanged(path: Path, before: os.stat_result, where: str) -> None:
     """Raises Fault DC277 for a shard that another program wrote to while it was read."""
-    now = path.stat()
-    if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+    if not same(before, path.stat()):
         raise Fault(faults.changed_inputs(where, [path.name]))
