@@ -77,6 +77,7 @@ def run(steps: Steps) -> None:
         compare(before, served_answers())
     with steps.step("Predicted and observed"):
         observe(plan["prediction"])
+        lost(json.loads(deployc("plan", "--json", capture=True))["quality"])
     with steps.step("deployc destroy"):
         deployc("destroy", "--yes")
 
@@ -156,6 +157,17 @@ def observe(prediction: dict[str, Any]) -> None:
             f"{_shown(seen, unit):>10}"
         )
     say("      Observed weights are those of the files: they keep a row's scale in 16 bits, the engine in 32.\n")
+
+
+def lost(quality: dict[str, Any]) -> None:
+    """What quantization was measured to cost: it stands in the artifact's manifest, and in every plan from then on."""
+    perplexity, agreement = quality["perplexity_increase"], quality["top1_agreement"]
+    say(
+        f"      int8 against 16 bit, measured on {quality['tokens']} tokens of {quality['text']['path']}: perplexity "
+        f"{perplexity['value']:+.1%} ({perplexity['low']:+.1%} to {perplexity['high']:+.1%}),\n"
+        f"      the same likeliest token {agreement['value']:.1%} of the time ({agreement['low']:.1%} to "
+        f"{agreement['high']:.1%}).\n"
+    )
 
 
 def _shown(value: float | None, unit: int) -> str:

@@ -47,7 +47,8 @@ def artifacts(interpreter: Path, tmp_path_factory: pytest.TempPathFactory) -> di
 
 
 def built(made: Deployment, weights: str) -> Made:
-    text = {"data": "./opening.jsonl" if weights == "fp8" else "./questions.jsonl", "samples": 16, "tokens": 128}
+    data = "opening.jsonl" if weights == "fp8" else "questions.jsonl"
+    text = {"data": f"./{data}", "samples": 16, "tokens": 128}
     changes: dict[str, Any] = {"quantization.weights": weights, "quantization.quality": text}
     if weights in CALIBRATED:
         changes["quantization.calibration"] = dict(text)
@@ -55,7 +56,7 @@ def built(made: Deployment, weights: str) -> Made:
     assert done.code == 0, done.err
     folder = Path(done.out.strip())
     quality = json.loads((folder / "manifest.json").read_text())["quality"]
-    lines = [json.loads(line) for line in (made.folder / text["data"]).open()]
+    lines = [json.loads(line) for line in (made.folder / data).open()]
     asked = [line["messages"][0]["content"] if "messages" in line else line["text"] for line in lines]
     shown = {q: answer["artifact"] for q in asked for answer in quality["answers"] if q in answer["prompt"]}
     return Made(folder, quality, shown)
