@@ -7,12 +7,12 @@ identity, size and times, before the first byte is read on either side and after
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from deployc.build import faults
+from deployc.build.weights.safetensors_file import same
 from deployc.diagnostics import Stop
 from deployc.types.manifest import Content, Progress
 
@@ -90,12 +90,3 @@ class Digests:
             self._over = True
             self._moved.notify()
         self._thread.join()
-
-
-def same(before: os.stat_result, now: os.stat_result) -> bool:
-    """Whether a file is the one it was, and nobody wrote to it."""
-
-    def told(found: os.stat_result) -> tuple[int, ...]:
-        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-
-    return told(before) == told(now)

@@ -119,6 +119,15 @@ def sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
+def same(before: os.stat_result, now: os.stat_result) -> bool:
+    """Whether a file is the one it was, and nobody wrote to it."""
+
+    def told(found: os.stat_result) -> tuple[int, ...]:
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+    return told(before) == told(now)
+
+
 def _aligned(tensors: Iterable[Tensor]) -> bool:
     at = 0
     for _, dtype, shape in tensors:

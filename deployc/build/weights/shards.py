@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from deployc.build import faults
-from deployc.build.digests import same
 from deployc.build.weights import shard
 from deployc.build.weights.journal import Journal
 from deployc.build.weights.layout import Work
-from deployc.build.weights.safetensors_file import Reader, layout
+from deployc.build.weights.safetensors_file import Reader, layout, same
 from deployc.build.weights.shard import Advance, Changes
 from deployc.build.weights.writer import Writer
 from deployc.facts.faults import Fault
