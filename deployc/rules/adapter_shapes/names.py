@@ -13,7 +13,7 @@ from typing import Literal
 
 PREFIX = "base_model.model."
 
-Role = Literal["A", "B", "bias", "embedding_A", "embedding_B", "magnitude", "tokens", "base", "whole"]
+Role = Literal["A", "B", "bias", "embedding_A", "embedding_B", "magnitude", "tokens", "base", "whole", "original"]
 
 _ROLES: tuple[tuple[Role, str], ...] = (
     ("A", r"(?P<module>.+)\.lora_A\.weight"),
@@ -24,6 +24,7 @@ _ROLES: tuple[tuple[Role, str], ...] = (
     ("magnitude", r"(?P<module>.+)\.lora_magnitude_vector(?:\.weight)?"),
     ("tokens", r"(?P<module>.+)\.token_adapter\.trainable_tokens_delta"),
     ("base", r"(?P<module>.+?)(?:\.token_adapter)?\.base_layer\.(?P<parameter>weight|bias)"),
+    ("original", r"(?P<module>.+)\.original_module\.(?P<parameter>[^.]+)"),
     ("whole", r"(?P<module>.+)\.modules_to_save\.(?P<parameter>[^.]+)"),
     ("whole", r"(?P<module>.+)\.(?P<parameter>[^.]+)"),
 )

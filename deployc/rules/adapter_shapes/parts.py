@@ -62,7 +62,7 @@ def parts(base: Shapes, architecture: Architecture, config: Mapping[str, Any], s
             found.unknown.append(name)
         else:
             depth = item.depth if item.role in ("A", "B") else 0
-            role = item.role if item.role not in ("base", "whole") else f"{item.role}.{item.parameter}"
+            role = f"{item.role}.{item.parameter}" if item.role in ("base", "whole", "original") else item.role
             groups[item.module, depth][role] = item
     for (module, depth), group in sorted(groups.items()):
         found.modules.append(module)
@@ -86,10 +86,10 @@ def _replaced(found: Reading, adapter: Adapter, module: str, group: Group) -> No
     """Tensors of the adapter that stand in place of the model's own."""
     for role, item in sorted(group.items()):
         kind, _, parameter = role.partition(".")
-        if not parameter:
-            continue
+        if not parameter or (kind == "original" and f"whole.{parameter}" in group):
+            continue  # peft saves what a trained module was before beside it where the vocabulary was resized
         shape = adapter.shapes[item.name]
-        name = place(f"{module}.{parameter}", found.base)
+        name = place(f"{module}.{parameter}", found.base) if kind != "original" else None
         if name is None:
             found.wrong["DC235"].append(f"{module}.{parameter}")
             continue
