@@ -12,14 +12,13 @@ from deployc.build.merge.entries import entries, merge_of
 from deployc.build.merge.in_memory import Whole
 from deployc.build.quantize import layers
 from deployc.build.weights.layout import FLOATS, plan
-from deployc.build.weights.safetensors_file import Reader, layout
+from deployc.build.weights.safetensors_file import Reader, layout, shards
 from deployc.diagnostics import Diagnostic, Report, Severity, Stop
 from deployc.facts.adapter import adapter_facts
 from deployc.facts.faults import Fault
 from deployc.facts.folder import Folder
-from deployc.facts.headers import INDEX
-from deployc.facts.model import SINGLE, model_facts
-from deployc.facts.source import is_folder, read_json
+from deployc.facts.model import model_facts
+from deployc.facts.source import is_folder
 from deployc.rules.adapter_shapes import adapter_shapes
 from deployc.rules.adapter_shapes.check import read
 from deployc.rules.adapter_shapes.in_memory import by_peft
@@ -33,15 +32,14 @@ from deployc.types.scheme import Scheme
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What the build works on. `shards` and `copied` are file names in `model`; `bytes` of all shards to
-    write, `plain_bytes` of the same in 16 bit.
+    """What the build works on. `shards` are file names in `model`; `bytes` of all shards to write,
+    `plain_bytes` of the same in 16 bit.
 
     `config` is the model's config.json, `changes` what a merge makes of its keys; `rows` of the embedding after it.
     """
 
     model: Path
     shards: tuple[str, ...]
-    copied: tuple[str, ...]
     config: Mapping[str, Any]
     changes: Mapping[str, Any]
     rows: int
@@ -86,23 +84,22 @@ def check(recipe: Recipe, model: Path, adapters: Mapping[str, Path]) -> Inputs:
     if report.errors:
         raise Stop(report)
     tensors = [(name, group.dtype, group.shape) for group in merge.model.tensors for name in expand(group)]
-    shards = _shards(facts, Folder(model, recipe.model_source))
+    files = tuple(shards(model))
     taken = layers.schemes(tensors, recipe)
     return Inputs(
         model=model,
-        shards=shards,
-        copied=tuple(n for n in facts.files if not n.endswith((".safetensors", INDEX)) and n != "config.json"),
+        shards=files,
         config=facts.config,
         changes={key: value for key, value in merge.model.config.items() if value != facts.config.get(key)},
         rows=merge.model.architecture.vocab_size,
         adapters=tuple(entries(merge, merging, adapters, weights)),
         quantized=taken,
         left_alone=tuple(layers.left_alone(tensors, recipe.ignore)) if taken else (),
-        bytes=_bytes(recipe, model, shards, taken, merge.shapes)
-        + (_bytes(recipe, model, shards, {}, {}) if alone else 0),  # what peft writes for the pass to read
-        plain_bytes=_bytes(recipe, model, shards, {}, merge.shapes),
+        bytes=_bytes(recipe, model, files, taken, merge.shapes)
+        + (_bytes(recipe, model, files, {}, {}) if alone else 0),  # what peft writes for the pass to read
+        plain_bytes=_bytes(recipe, model, files, {}, merge.shapes),
         notes=tuple(d for d in report if d.severity is Severity.WARNING),
-        by_peft=Whole(facts, model, shards, alone[0], adapters[alone[0].name], recipe.dtype) if alone else None,
+        by_peft=Whole(facts, model, files, alone[0], adapters[alone[0].name], recipe.dtype) if alone else None,
     )
 
 
@@ -154,26 +151,19 @@ def _no_floats(adapter: AdapterFacts, model: ModelFacts) -> list[Diagnostic]:
     return [faults.no_floats(whose, name, group.dtype) for whose, group, name in wrong[:1]]
 
 
-def _shards(facts: ModelFacts, folder: Folder) -> tuple[str, ...]:
-    """The weights' files: those of the index where there is one; not the copies in other layouts that some carry."""
-    if INDEX not in facts.files:
-        return (SINGLE,)
-    return tuple(sorted(set(read_json(folder, INDEX)["weight_map"].values())))
-
-
 def _bytes(
     recipe: Recipe,
     model: Path,
-    shards: tuple[str, ...],
+    files: tuple[str, ...],
     quantized: Mapping[str, Scheme],
     changed: Mapping[str, tuple[int, ...]],
 ) -> int:
     total = 0
     added = set(changed)
-    for name in shards:
+    for name in files:
         with Reader(model / name, recipe.model_source) as reader:
             added -= {slot.name for slot in reader.slots}
-            new = sorted(added) if name == shards[-1] else ()
+            new = sorted(added) if name == files[-1] else ()
             outputs: list[Tensor] = [
                 t for w in plan(reader.slots, changed, new, quantized, recipe.dtype) for t in w.outputs()
             ]

@@ -21,12 +21,12 @@ from deployc.build.quantize.config import quantization_config
 from deployc.build.site import Site
 from deployc.build.sources import adapter_folders, forget, model_folder
 from deployc.build.tokenizer.carry import Carried, carry
+from deployc.build.weights.safetensors_file import shards
 from deployc.diagnostics import Diagnostic, Stop
 from deployc.emit.flags import is_template
 from deployc.emit.recipe import sixteen_bit
 from deployc.facts.adapter import weights_file
-from deployc.facts.headers import INDEX
-from deployc.facts.model import SINGLE
+from deployc.facts.headers import INDEX, SINGLE
 from deployc.files import beside, write
 from deployc.types.bundle import Recipe
 from deployc.types.manifest import Artifact, Content
@@ -113,7 +113,7 @@ def _confirm(recipe: Recipe, site: Site, read: Mapping[str, Content], folders: M
 
 def _streamed(recipe: Recipe, site: Site, checked: Inputs, into: Path) -> Weights:
     """Merged and quantized in one pass by the worker; by peft before it where only peft merges that kind of adapter."""
-    model, shards, first = checked.model, list(checked.shards), dict[str, Any]()
+    model, names, first = checked.model, list(checked.shards), dict[str, Any]()
     files = {adapter["name"]: Path(adapter["path"]).name for adapter in checked.adapters}
     if checked.by_peft is not None:
         model = into / BETWEEN
@@ -121,20 +121,20 @@ def _streamed(recipe: Recipe, site: Site, checked: Inputs, into: Path) -> Weight
             checked.by_peft, model,
             interpreter=site.interpreter, lock=site.lock, progress=site.progress, threads=site.threads,
         )  # fmt: skip
-        shards = list(first["shards"])
+        names = list(first["shards"])
         files = {checked.by_peft.adapter.name: weights_file(checked.by_peft.adapter.files)}
     job = {
         "into": str(into.absolute()),
         "model": str(model.absolute()),
         "source": recipe.model_source,
-        "shards": shards,
+        "shards": names,
         "adapters": list(checked.adapters),
         "quantized": {name: asdict(scheme) for name, scheme in checked.quantized.items()},
         "dtype": recipe.dtype,
         "threads": site.threads,
         "identity": {"tool": __version__, "key": recipe.key},
     }
-    files_read = [] if first else [checked.model / name for name in shards]
+    files_read = [] if first else [checked.model / name for name in names]
     with Digests(files_read, recipe.model_source) as digests:
         result = process.run(site.interpreter, job, site.lock, digests.watching(site.progress))
         read = digests.contents()
@@ -157,7 +157,7 @@ def _streamed(recipe: Recipe, site: Site, checked: Inputs, into: Path) -> Weight
 def _calibrated(recipe: Recipe, site: Site, checked: Inputs, plain: Plain, into: Path) -> Weights:
     """By llm-compressor, from the merged model in 16 bit."""
     folder = plain()
-    merged = Merged(folder, recipe.model_source, _shards(folder), checked.quantized, checked.left_alone)
+    merged = Merged(folder, recipe.model_source, shards(folder), checked.quantized, checked.left_alone)
     made = calibrate(
         recipe, merged, into,
         folder=site.folder, python=site.quantizer, lock=site.lock, progress=site.progress, threads=site.threads,
@@ -169,10 +169,6 @@ def _calibrated(recipe: Recipe, site: Site, checked: Inputs, plain: Plain, into:
         made={"torch": made.torch, "threads": made.threads, "seconds": made.seconds, "versions": made.versions},
         notes=tuple(made.notes),
     )
-
-
-def _shards(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.glob("*.safetensors"))
 
 
 def _configs(model: Path, adapters: Mapping[str, Path]) -> dict[str, Content]:

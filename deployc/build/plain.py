@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from deployc.build.weights.layout import FLOATS, STORED
-from deployc.build.weights.safetensors_file import Reader
+from deployc.build.weights.safetensors_file import Reader, shards
 from deployc.types.bundle import Recipe
 
 
 def is_source(recipe: Recipe, model: Path) -> bool:
     """Whether the source itself is that: nothing is merged and no number rounded. Raises Fault DC204."""
-    files = sorted(model.glob("*.safetensors"))
-    return not recipe.adapters and all(_is_in(path, STORED[recipe.dtype]) for path in files)
+    return not recipe.adapters and all(_is_in(model / name, STORED[recipe.dtype]) for name in shards(model))
 
 
 def _is_in(path: Path, dtype: str) -> bool:

@@ -20,7 +20,8 @@ MAX_HEADER = 100_000_000
 MAX_DIMENSIONS = 64
 """Of one tensor: what torch can reduce over (ATen/WrapDimUtilsMulti.h, dim_bitset_size)."""
 
-INDEX = "model.safetensors.index.json"
+SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+"""A model's one file of weights, or what names its several; other files of weights are copies in other layouts."""
 _HALF = re.compile("[\ud800-\udfff]")
 _UNPRINTED = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _BITS = {name: round(size * 8) for name, size in DTYPE_BYTES.items()}

@@ -13,7 +13,7 @@ from deployc.diagnostics import Diagnostic, note
 from deployc.facts import faults
 from deployc.facts.architecture import WHOLES, architecture
 from deployc.facts.assume import applied, check_used
-from deployc.facts.headers import INDEX, check_shard, read_header, shards
+from deployc.facts.headers import INDEX, SINGLE, check_shard, read_header, shards
 from deployc.facts.promise import check_promise, is_tied_output
 from deployc.facts.shapes import shapes
 from deployc.facts.source import Entry, Hub, Source, pinned, read_json
@@ -21,7 +21,6 @@ from deployc.types.config import quantization
 from deployc.types.facts import ModelFacts
 from deployc.types.groups import Tensor, compress
 
-SINGLE = "model.safetensors"
 _EMBEDDINGS = ("embed_tokens.weight", "wte.weight", "word_embeddings.weight", "embed_in.weight", "embeddings.weight")
 _PARALLEL = 8  # shards whose headers are fetched at once
 

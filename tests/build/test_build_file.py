@@ -6,12 +6,14 @@ import os
 from pathlib import Path
 
 import pytest
+from adapted import Small, save
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deployc.build.plain import is_source
 from deployc.build.quantize import layers as int8_layers
 from deployc.build.weights.layout import plan
-from deployc.build.weights.safetensors_file import Reader, Slot, layout, sha256
+from deployc.build.weights.safetensors_file import Reader, Slot, layout, sha256, shards
 from deployc.build.weights.writer import Writer
 from deployc.facts.faults import Fault
 from deployc.types.facts import DTYPE_BYTES
@@ -155,3 +157,13 @@ def test_what_becomes_of_a_tensor() -> None:
     ]  # fmt: skip
     assert [work.copied for work in made] == [False, False, True, True]
     assert [work.copied for work in plan(slots, {}, (), {}, "bfloat16")] == [True] * 4
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_copy_in_another_layout_is_none_of_the_weights(tmp_path: Path, count: int) -> None:
+    small = Small(tmp_path).model(shards=count)
+    folder, recipe = tmp_path / "model", small.recipe()
+    named = shards(folder)
+    save(folder / "consolidated.safetensors", [("wq", "F32", (2,))], 1)
+    assert shards(folder) == named == sorted(p.name for p in folder.glob("model*.safetensors"))
+    assert is_source(recipe, folder)

@@ -10,6 +10,7 @@ import measured
 import pytest
 
 from deployc.facts.faults import Fault
+from deployc.facts.headers import INDEX
 
 pytestmark = pytest.mark.build
 
@@ -26,7 +27,11 @@ def test_a_stored_weight_is_what_compressed_tensors_restores(tmp_path: Path, nam
     weight = (torch.randn(48, 96) * torch.rand(48, 1)).to(getattr(torch, dtype))
     parameters = measured.stored(weight, name)
     folder = written(tmp_path, {f"layer.{key}": value.contiguous() for key, value in parameters.items()}, name)
-    save_file({"layer.bias": torch.ones(48), "norm": torch.ones(3)}, folder / "other.safetensors")
+    more = {"layer.bias": torch.ones(48), "norm": torch.ones(3)}
+    save_file(more, folder / "other.safetensors")
+    save_file({"wq": torch.ones(3)}, folder / "consolidated.safetensors")  # a copy that the index does not name
+    placed = dict.fromkeys(more, "other.safetensors") | {f"layer.{key}": "model.safetensors" for key in parameters}
+    (folder / INDEX).write_text(json.dumps({"weight_map": placed}))
     with Stored(folder) as stored:
         assert sorted(stored.names()) == ["layer.bias", "layer.weight", "norm"]
         assert stored.quantized == {"layer"}

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import torch
 
 from deployc.build.quality import faults
-from deployc.build.weights.safetensors_file import Reader, Slot
+from deployc.build.weights.safetensors_file import Reader, Slot, shards
 from deployc.build.weights.tensors import CHUNK, DTYPES, ranges
 from deployc.facts.faults import Fault
 from deployc.types.scheme import packed_bits
@@ -36,8 +36,8 @@ class Stored:
         self._stack = ExitStack()
         self._slots: dict[str, tuple[Reader, Slot]] = {}
         try:
-            for path in sorted(folder.glob("*.safetensors")):
-                reader = self._stack.enter_context(Reader(path, str(folder)))
+            for name in shards(folder):
+                reader = self._stack.enter_context(Reader(folder / name, str(folder)))
                 self._slots |= {slot.name: (reader, slot) for slot in reader.slots}
             self.quantized = frozenset(self._quantized())
         except BaseException:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from deployc.facts.headers import read_header
+from deployc.facts.headers import INDEX, SINGLE, read_header
 from deployc.types.facts import DTYPE_BYTES
 from deployc.types.groups import Tensor
 
@@ -79,6 +79,13 @@ class Reader:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def shards(folder: Path) -> list[str]:
+    """A model's files of weights: those of its index, else the one; not the copies in other layouts that some carry."""
+    if not (folder / INDEX).is_file():
+        return [SINGLE]
+    return sorted(set(json.loads((folder / INDEX).read_bytes())["weight_map"].values()))
 
 
 def layout(tensors: Iterable[Tensor], metadata: Mapping[str, str]) -> tuple[bytes, dict[str, Slot], int]:
