@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deployc.build.calibrated.available import available
+from deployc.build.available import available
 from deployc.build.calibrated.memory import LIBRARIES, Width, layer_of, memory
 
 WIDTH = Width(hidden_size=8, num_attention_heads=2, head_dim=4)
@@ -58,6 +58,11 @@ def test_what_a_host_has_left(tmp_path: Path) -> None:
     assert available(tmp_path) == 18500
     (outer / "memory.current").write_text("40000\n")
     assert available(tmp_path) == 0
+    (tmp_path / "proc/self/cgroup").write_text("4:memory:/a\n")
+    assert available(tmp_path) == 50 * 1024
+    (tmp_path / "sys/fs/cgroup/memory/a").mkdir(parents=True)
+    (tmp_path / "sys/fs/cgroup/memory/a/memory.limit_in_bytes").write_text("20000\n")
+    assert available(tmp_path) == 20000
 
 
 def test_this_host_says_something() -> None:

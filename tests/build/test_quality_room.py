@@ -12,24 +12,6 @@ pytestmark = pytest.mark.build
 GIB = 2**30
 
 
-def host(folder: Path, available: int, limit: int | None = None) -> Path:
-    """A host's proc/ and sys/ with so many bytes available, and a cgroup's limit."""
-    (folder / "proc/self").mkdir(parents=True)
-    (folder / "sys/fs/cgroup").mkdir(parents=True)
-    (folder / "proc/meminfo").write_text(f"MemTotal: {64 * 2**20} kB\nMemAvailable: {available // 1024} kB\n")
-    (folder / "proc/self/cgroup").write_text("0::/\n")
-    (folder / "sys/fs/cgroup/memory.max").write_text("max\n" if limit is None else f"{limit}\n")
-    return folder
-
-
-def test_memory_is_what_is_available_or_the_cgroup_s_limit(tmp_path: Path) -> None:
-    from deployc.build.quality import room
-
-    assert room.available(host(tmp_path / "a", 8 * GIB)) == 8 * GIB
-    assert room.available(host(tmp_path / "b", 8 * GIB, 3 * GIB)) == 3 * GIB
-    assert room.available(tmp_path / "nowhere") is None
-
-
 @pytest.mark.parametrize(("available", "fits"), [(16 * GIB, True), (15 * GIB + 1024, True), (15 * GIB - 1024, False)])
 def test_too_little_memory(monkeypatch: pytest.MonkeyPatch, available: int, fits: bool) -> None:
     """A model of 12 GiB and a line of half a GiB take 15 GiB."""

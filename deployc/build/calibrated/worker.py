@@ -15,8 +15,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from deployc.build.available import available
 from deployc.build.calibrated import faults
-from deployc.build.calibrated.available import available
 from deployc.build.calibrated.memory import Width, layer_of, memory
 from deployc.build.calibrated.written import expected, fresh, place
 from deployc.build.child import Events, serve

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from deployc.build import process
-from deployc.build.calibrated.available import available
+from deployc.build.available import available
 from deployc.build.weights.safetensors_file import Reader
 from deployc.diagnostics import Report, Stop, error
 from deployc.facts.adapter import weights_file

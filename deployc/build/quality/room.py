@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
+from deployc.build.available import available
 from deployc.build.quality import faults
 from deployc.build.quality.samples import Scored
 from deployc.facts.faults import Fault
-from deployc.facts.host_memory import host_memory
 from deployc.units import show_bytes
 
 BESIDE = 2**30
@@ -36,18 +35,6 @@ def device(weights: int, logits: int, asked: str | None = None) -> tuple[str, st
     if room >= needed:
         return "cuda", ""
     return "cpu", f"The GPU has {show_bytes(room)} free and the models take {show_bytes(needed)}: the CPU ran them."
-
-
-def available(root: Path = Path("/")) -> int | None:
-    """Bytes that this host has to give now; None where it does not say."""
-    try:
-        said = re.search(r"^MemAvailable:\s+(\d+) kB$", (root / "proc/meminfo").read_text(), re.MULTILINE)
-    except OSError:
-        said = None
-    limits = [int(said[1]) * 1024] if said else []
-    if (found := host_memory(root)) is not None:
-        limits.append(found[0])
-    return min(limits, default=None)
 
 
 def check_disk(folder: Path, lines: Sequence[Scored], row: int) -> None:

@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from deployc.facts.host_memory import host_memory
+
 ROOT = Path("/")
 
 
 def available(root: Path = ROOT) -> int | None:
     """Bytes; None where this system does not say. `root` is where proc/ and sys/ lie."""
-    return min([*_host(root), *_groups(root)], default=None)
+    return min([*_host(root), *_groups(root), *_limit(root)], default=None)
 
 
 def _host(root: Path) -> Iterator[int]:
@@ -32,6 +34,12 @@ def _groups(root: Path) -> Iterator[int]:
             if limit.isdecimal() and held.isdecimal():
                 dropped = re.search(r"^inactive_file (\d+)$", _text(place / "memory.stat"), re.MULTILINE)
                 yield max(0, int(limit) - int(held) + (int(dropped[1]) if dropped else 0))
+
+
+def _limit(root: Path) -> Iterator[int]:
+    """Of a cgroup of version 1, which does not say what can be dropped, the limit itself."""
+    if (found := host_memory(root)) is not None:
+        yield found[0]
 
 
 def _text(path: Path) -> str:
