@@ -11,6 +11,7 @@ from typing import Any
 
 from deployc import __version__
 from deployc.build import store as shelf
+from deployc.build.tokenizer.small import written
 from deployc.build.weights.safetensors_file import Reader, sha256
 from deployc.types.bundle import Recipe
 from deployc.types.manifest import Content, Manifest
@@ -25,7 +26,7 @@ def config_json(
         made[key] = dtype
     if quantization is not None:
         made["quantization_config"] = dict(quantization)
-    return as_json(made)
+    return written(made)
 
 
 def index_json(into: Path, shards: Iterable[str]) -> bytes:
@@ -36,7 +37,7 @@ def index_json(into: Path, shards: Iterable[str]) -> bytes:
         with Reader(into / name, str(into)) as reader:
             placed |= {slot.name: name for slot in reader.slots}
             total += sum(slot.end - slot.begin for slot in reader.slots)
-    return as_json({"metadata": {"total_size": total}, "weight_map": dict(sorted(placed.items()))})
+    return written({"metadata": {"total_size": total}, "weight_map": dict(sorted(placed.items()))})
 
 
 def manifest(
@@ -71,8 +72,3 @@ def differing(recipe: Recipe, read: Mapping[str, Content]) -> list[str]:
 def content(path: Path) -> Content:
     """A file's size and digest."""
     return Content(path.stat().st_size, sha256(path))
-
-
-def as_json(value: Any) -> bytes:
-    """A JSON file as it is written here."""
-    return json.dumps(value, indent=2, ensure_ascii=False).encode() + b"\n"

@@ -24,7 +24,7 @@ from deployc.build.weights.layout import Work, plan
 from deployc.build.weights.safetensors_file import Reader, Slot
 from deployc.build.weights.shards import Folders, size, write
 from deployc.types.merging import part
-from deployc.types.scheme import Scheme
+from deployc.types.scheme import scheme
 
 Job = Mapping[str, Any]
 """into, model: folders; source: the model as people name it. shards: file names. quantized: tensor -> its scheme.
@@ -119,9 +119,7 @@ def _plans(job: Job, slots: Mapping[str, list[Slot]], changes: Adapters) -> dict
     base = {slot.name: slot.shape for found in slots.values() for slot in found}
     changed = changes.changed(base)
     added = sorted(changed.keys() - base)
-    quantized = {
-        name: Scheme(**{**scheme, "block": tuple(scheme["block"])}) for name, scheme in job["quantized"].items()
-    }
+    quantized = {name: scheme(values) for name, values in job["quantized"].items()}
     last = job["shards"][-1]
     return {
         name: plan(found, changed, added if name == last else (), quantized, job["dtype"])

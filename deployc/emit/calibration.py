@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from deployc.cost.weights.formats import CALIBRATED
 from deployc.diagnostics import Diagnostic, error
 from deployc.spec.deploy import Deploy
 from deployc.types.bundle import Measurement, Text
 
-ALWAYS: Mapping[str, str] = {"int4-gptq": "gptq", "int4-awq": "awq"}
-"""`quantization.weights` that are made by looking at text, and how."""
-
 
 def method(weights: str, smoothquant: float) -> str | None:
     """ "gptq", "awq" or "smoothquant" where weights are made by looking at text, else None."""
-    return "smoothquant" if weights == "int8" and smoothquant else ALWAYS.get(weights)
+    return "smoothquant" if weights == "int8" and smoothquant else CALIBRATED.get(weights)
 
 
 def smoothing(deploy: Deploy, weights: str) -> float:

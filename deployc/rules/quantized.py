@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from deployc import units
 from deployc.cost.capability import eight_bit
 from deployc.cost.weights.cuts import GROUP_SIZES, Cut, cuts, indivisible, largest_group, rows
-from deployc.cost.weights.formats import scheme
+from deployc.cost.weights.formats import CALIBRATED, scheme
 from deployc.cost.weights.names import read
 from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.case import Case
 
-CALIBRATED = ("int4-gptq", "int4-awq")
 EXPERTS = 128
 """What the hidden size of experts in packed bytes must be a multiple of: Marlin alone has a scale a row (vllm 0.32,
 compressed_tensors_moe_wna16.py; quantization/utils/marlin_utils.py, check_moe_marlin_supports_config)."""

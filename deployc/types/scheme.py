@@ -99,6 +99,11 @@ class Scheme:
             yield "weight.nested_quant_map", "F32", (256,)
 
 
+def scheme(values: Mapping[str, Any]) -> Scheme:
+    """A scheme as `dataclasses.asdict` and JSON left it."""
+    return Scheme(**{**values, "block": tuple(values["block"])})
+
+
 def _words(elements: int, bits: int) -> int:
     """int32 words for so many elements."""
     return -(-elements * bits // 32)

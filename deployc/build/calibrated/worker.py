@@ -25,7 +25,7 @@ from deployc.build.text.tokens import tokenized
 from deployc.build.weights.safetensors_file import Reader
 from deployc.facts.faults import Fault
 from deployc.types.groups import Tensor
-from deployc.types.scheme import Scheme
+from deployc.types.scheme import scheme
 
 Job = Mapping[str, Any]
 """into, model: folders, the model's with tokenizer and config.json; source: the model as people name it. shards: file
@@ -68,9 +68,7 @@ def run(job: Job, events: Events) -> None:
     try:
         _calibrate(job, tokenizer, ids, folder, events)
         calibrated = time.monotonic()
-        schemes = {
-            name: Scheme(**{**scheme, "block": tuple(scheme["block"])}) for name, scheme in job["quantized"].items()
-        }
+        schemes = {name: scheme(values) for name, values in job["quantized"].items()}
         placed = place(folder, into, expected(tensors, schemes), job["source"])
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -63,7 +63,6 @@ class Change:
     adapters: Sequence[Steps]
     common: Replaced | None = None
     borrowed: Rows | None = None
-    whole: bool = False
 
     def rows(self, base: torch.Tensor | None, first: int, last: int) -> torch.Tensor:
         """Rows [first, last) of the total, float32; `base` is worked in."""

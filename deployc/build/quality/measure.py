@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from deployc import files
 from deployc.build import faults, process
-from deployc.build import store as shelf
 from deployc.build.quality import faults as quality_faults
 from deployc.build.quality import figures
 from deployc.build.quality.worst import worst
+from deployc.build.store import shelf
 from deployc.build.text.read import read_text
 from deployc.build.weights.safetensors_file import sha256
 from deployc.diagnostics import Report, Stop
-from deployc.facts.codec import encode
 from deployc.files import beside
 from deployc.rules.quality import asks_no_json
 from deployc.types.bundle import Measurement, Text
@@ -33,8 +30,7 @@ def needed(manifest: Manifest, measurement: Measurement) -> bool:
 def with_quality(store: Path, manifest: Manifest, quality: Quality) -> Manifest:
     """The manifest of a finished artifact, written anew by one rename, with what was measured."""
     known = replace(manifest, quality=quality)
-    content = json.dumps(encode(known), indent=2, ensure_ascii=False) + "\n"
-    files.write(store / manifest.key / shelf.MANIFEST, content, shelf.READABLE)
+    shelf.write_manifest(store / manifest.key, known)
     return known
 
 

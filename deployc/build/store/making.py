@@ -14,20 +14,17 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from deployc import files
 from deployc.build import faults
-from deployc.build.store.shelf import MANIFEST, READABLE, size
+from deployc.build.store.shelf import MANIFEST, size, write_manifest
 from deployc.build.weights.journal import NAME as JOURNAL
 from deployc.build.weights.safetensors_file import sync_folder
 from deployc.diagnostics import Stop
-from deployc.facts.codec import encode
 from deployc.types.manifest import Artifact, Manifest
 
 SPARE = 16 * 2**20
@@ -91,7 +88,7 @@ def check_space(folder: Path, needed: int) -> None:
 
 def publish(store: Path, into: Path, manifest: Manifest) -> Artifact:
     """Write the manifest and make the folder an artifact by one rename; what the manifest does not list goes."""
-    files.write(into / MANIFEST, json.dumps(encode(manifest), indent=2, ensure_ascii=False) + "\n", READABLE)
+    write_manifest(into, manifest)
     for path in into.iterdir():
         if path.name not in (*manifest.files, MANIFEST, JOURNAL):
             _remove(path)

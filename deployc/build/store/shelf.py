@@ -17,7 +17,7 @@ from deployc.build import faults
 from deployc.build.weights.journal import NAME as JOURNAL
 from deployc.build.weights.safetensors_file import sha256
 from deployc.diagnostics import Diagnostic
-from deployc.facts.codec import Malformed, decode
+from deployc.facts.codec import Malformed, decode, encode
 from deployc.spec.deploy import Deploy
 from deployc.types.manifest import Artifact, Manifest
 
@@ -76,6 +76,11 @@ def broken(store: Path) -> dict[str, str]:
     """Key -> what is wrong, for every folder under a key's name that is no artifact."""
     wrong = {key: _manifest(store / key, key) for key in under_keys(store)}
     return {key: why for key, (manifest, why) in wrong.items() if manifest is None}
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Into an artifact's folder, or one that becomes it; replaced by one rename."""
+    files.write(folder / MANIFEST, json.dumps(encode(manifest), indent=2, ensure_ascii=False) + "\n", READABLE)
 
 
 def damaged(store: Path) -> list[Diagnostic]:

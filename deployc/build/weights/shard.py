@@ -34,10 +34,6 @@ Put = tuple[int, memoryview]
 class Change(Protocol):
     """What adapters make of one tensor."""
 
-    @property
-    def whole(self) -> bool:
-        """Whether it needs all rows at once."""
-
     def rows(self, base: torch.Tensor | None, first: int, last: int) -> torch.Tensor:
         """Rows [first, last) of the result in float32, of the base's rows among them (None: it has no such tensor).
 
@@ -111,7 +107,7 @@ def _chunks(reader: Reader, work: Sequence[Work], changes: Changes) -> Iterator[
         stride = 0 if source is None else round(math.prod(source.shape[1:]) * DTYPE_BYTES[source.dtype])
         at, end = (0, 0) if source is None else (source.begin, source.end)
         rows = item.shape[0] if item.shape else 1
-        for first, last in [(0, rows)] if change is not None and change.whole else ranges(item.shape, CHUNK):
+        for first, last in ranges(item.shape, CHUNK):
             until = end if last == rows else min(at + (last - first) * stride, end)
             raw = empty(until - at)
             reader.fill(raw, at)
@@ -161,8 +157,6 @@ def _quantized(chunk: Chunk, scheme: Scheme) -> dict[str, torch.Tensor]:
 
 def _blocks(chunk: Chunk) -> list[tuple[int, int]]:
     """Ranges of a chunk's rows, from its first on."""
-    if chunk.change is not None and chunk.change.whole:
-        return [(0, chunk.last - chunk.first)]
     return ranges((chunk.last - chunk.first, *chunk.work.shape[1:]), BLOCK)
 
 

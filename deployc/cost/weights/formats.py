@@ -22,6 +22,8 @@ SCHEMES: Mapping[str, Scheme] = {
 }
 """Checkpoints of compressed-tensors: fp8 and int8 with a scale a row and activations quantized as they come; integers
 of weights alone with a scale a row or a group of inputs, AWQ's with zero points (llm-compressor's W4A16_ASYM)."""
+CALIBRATED: Mapping[str, str] = {"int4-gptq": "gptq", "int4-awq": "awq"}
+"""Those that are made by looking at text, and how."""
 LINEARS = (
     "q_proj", "k_proj", "v_proj", "qkv_proj", "gate_proj", "up_proj", "gate_up_proj", "w1", "w3", "o_proj", "down_proj",
     "w2",
