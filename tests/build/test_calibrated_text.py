@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,8 @@ def test_a_file_full_of_bad_lines_is_told_in_few_words(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("make", "why"), [
     (lambda _: None, "no such file"), (lambda path: path.mkdir(), "is a directory"),
+    (os.mkfifo, "pipe or a device"), (lambda path: path.symlink_to("/dev/zero"), "pipe or a device"),
+    (lambda path: path.symlink_to(path.name), "too many levels"),
     (lambda path: path.write_text(""), "it is empty"), (lambda path: path.write_text("\n \n"), "it is empty"),
 ])  # fmt: skip
 def test_a_file_that_cannot_be_used(make: object, why: str, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from tokenizer_folders import CHATML, MISTRAL, carried, codes, config, folder, m
 
 from deployc.build.tokenizer.sentencepiece import CONTROL, pieces
 from deployc.diagnostics import Severity
+from deployc.types.manifest import Content
 
 QWEN = {"<|endoftext|>": 151643, "<|im_start|>": 151644, "<|im_end|>": 151645}
 BOM = b"\xef\xbb\xbf"
@@ -93,6 +95,10 @@ def test_marks_and_line_ends(tmp_path: Path) -> None:
     assert not any(raw.startswith(BOM) for raw in result.files.values())
     assert parsed(result, "generation_config.json") == {"eos_token_id": 151645}
     assert [d.code for d in result.notes] == ["DC279"]  # one line became two
+    assert set(result.inputs) >= {"model/tokenizer.json", "model/chat_template.jinja", "qa/generation_config.json"}
+    for name, content in result.inputs.items():  # pins are of the files as they lie there
+        raw = (base.parent / name).read_bytes()
+        assert content == Content(len(raw), hashlib.sha256(raw).hexdigest()), name
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "generation_config.json"])

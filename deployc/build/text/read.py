@@ -9,6 +9,7 @@ over it, so that a file in order of topics gives some of each, and the same file
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +71,8 @@ def spread(values: Sequence[tuple[int, int]], wanted: int) -> list[tuple[int, in
 def _lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
     """Number, offset and bytes of every line that is not empty."""
     offset = 0
+    if not (stat.S_ISREG(mode := path.stat().st_mode) or stat.S_ISDIR(mode)):
+        raise OSError("it is no regular file but a pipe or a device")  # which could keep us waiting for ever
     with path.open("rb") as file:
         for number, raw in enumerate(file, 1):
             if raw.removeprefix(_BOM).strip():

@@ -6,7 +6,6 @@ The rules: `choice.py` (whose files), `ids.py` (ids without a row), `ending.py` 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,8 +45,7 @@ def carry(
     report = Report()
     own = small.of_model(model)
     theirs = {name: small.of_adapter(folder, name) for name, folder in adapters.items()}
-    inputs = {f"model/{n}": _content(raw) for n, raw in own.files.items()}
-    inputs |= {f"{name}/{n}": _content(raw) for name, s in theirs.items() for n, raw in s.files.items()}
+    inputs = {f"{name}/{n}": content for name, s in {"model": own, **theirs}.items() for n, content in s.read.items()}
     files: dict[str, bytes] = {}
     changes: dict[str, Any] = {}
     try:
@@ -72,7 +70,3 @@ def _rows(chosen: Choice, rows: int, report: Report) -> None:
         report.add(faults.beyond(chosen.means.where, brought, rows))
     if inherited:
         report.add(faults.beyond_in_model(chosen.model.where, inherited, rows))
-
-
-def _content(raw: bytes) -> Content:
-    return Content(len(raw), hashlib.sha256(raw).hexdigest())

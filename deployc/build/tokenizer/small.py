@@ -7,16 +7,18 @@ Line ends stay: a template is read in text mode, where CRLF is LF.
 from __future__ import annotations
 
 import codecs
+import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from deployc.facts import faults
 from deployc.facts.headers import INDEX
 from deployc.facts.source import is_pinned
+from deployc.types.manifest import Content
 
 CONFIG, JSON, MAP, ADDED = "tokenizer_config.json", "tokenizer.json", "special_tokens_map.json", "added_tokens.json"
 GENERATION = "generation_config.json"
@@ -28,10 +30,14 @@ _VOCABULARY = re.compile(r"tokenizer\.json|vocab\.(json|txt)|.*\.model|tokenizer
 
 @dataclass(frozen=True, slots=True)
 class Small:
-    """Name -> content; `where` is the folder as people know it ("the model", "adapter qa")."""
+    """Name -> content; `where` is the folder as people know it ("the model", "adapter qa").
+
+    `read` is what was read of each file, byte order mark and all: what its pin is held against.
+    """
 
     where: str
     files: Mapping[str, bytes]
+    read: Mapping[str, Content] = field(default_factory=dict)
 
     def json(self, name: str) -> dict[str, Any]:
         """A file's JSON object, {} where there is no such file. Raises Fault DC203."""
@@ -87,8 +93,10 @@ def _pinned(folder: Path) -> list[str]:
 
 
 def _read(folder: Path, where: str, names: list[str]) -> Small:
-    def content(name: str) -> bytes:
-        raw = (folder / name).read_bytes()
-        return raw.removeprefix(codecs.BOM_UTF8) if name.endswith((".json", ".jinja", ".txt")) else raw
+    read = {name: (folder / name).read_bytes() for name in names}
+    files = {name: raw.removeprefix(codecs.BOM_UTF8) if _is_text(name) else raw for name, raw in read.items()}
+    return Small(where, files, {n: Content(len(raw), hashlib.sha256(raw).hexdigest()) for n, raw in read.items()})
 
-    return Small(where, {name: content(name) for name in names})
+
+def _is_text(name: str) -> bool:
+    return name.endswith((".json", ".jinja", ".txt"))
