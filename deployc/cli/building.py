@@ -29,13 +29,12 @@ def build(analysis: Analysis, recipe: Recipe, style: Style = Style.AUTO) -> Arti
         raise ValueError("a recipe comes from a file that was understood")
     prefix, _ = engine_environment(deploy, folder, os.environ)
     hub = access(deploy, os.environ, report)
-    named = None if deploy.build.python == "auto" else str(folder / os.path.expanduser(deploy.build.python))  # noqa: PTH111
     with progress(style) as watch:
         artifact = make(
             recipe,
             folder=folder,
             store=store(deploy, os.environ),
-            python=named,
+            python=None if deploy.build.python == "auto" else deploy.build.python,
             engine_python=str(prefix / "bin" / "python") if prefix else None,
             progress=watch,
             access=hub,

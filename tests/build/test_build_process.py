@@ -7,11 +7,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from adapted import Small, read
+from adapted import Small
 from slowly import bootstrap
 
 from deployc.build import process
@@ -207,67 +207,3 @@ def test_too_little_disk_is_said_before_the_first_byte(small: Small, monkeypatch
         small.build()
     assert [d.code for d in stop.value.report] == ["DC272"]
     assert list(small.store.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("python", "said"),
-    [
-        (lambda _: "/nowhere/python", "No such file"),
-        (lambda p: script(p, 'echo "no module named torch" >&2; exit 1'), "no module named torch"),
-        (lambda p: script(p, "exit 0"), "exit code 0"),
-    ],
-)
-def test_an_interpreter_that_cannot_build(small: Small, python: Callable[[Path], str], said: str) -> None:
-    with pytest.raises(Stop) as stop:
-        small.build(python=python(small.root))
-    (found,) = stop.value.report
-    assert found.code == "DC271"
-    assert said in found.detail
-
-
-def script(folder: Path, text: str) -> str:
-    path = folder / "python"
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-    return str(path)
-
-
-def test_which_interpreter_builds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    assert process.interpreter("/a/python", "/engine/python") == "/a/python"
-    assert process.interpreter(None, "/engine/python") == "/engine/python"
-    with pytest.raises(Stop) as stop:
-        process.interpreter(None, None)
-    assert [d.code for d in stop.value.report] == ["DC270"]
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
-    assert process.interpreter(None, "/engine/python") == sys.executable
-
-
-def test_the_worker_needs_the_standard_library_and_torch_alone() -> None:
-    """With no site-packages and an empty torch, all of the worker's modules can be imported."""
-    program = (
-        "import sys, types; torch = types.ModuleType('torch');"
-        "torch.__getattr__ = lambda name: 0; torch.Tensor = object;"
-        "torch.finfo = torch.iinfo = lambda _: types.SimpleNamespace(min=-1, max=1, eps=1);"
-        "sys.modules['torch'] = torch;"
-        f"sys.path.insert(0, {str(ROOT)!r}); import deployc.build.worker; print('torch' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("True\n", "")
-
-
-@pytest.mark.build
-def test_the_tool_itself_never_imports_torch(small: Small) -> None:
-    program = f"""
-import sys; sys.path[:0] = [{str(ROOT)!r}, {str(Path(__file__).parent)!r}]
-from pathlib import Path
-from adapted import Small
-small = Small(Path({str(small.root)!r})); small.adapters["qa"] = 1.0
-print(small.build().manifest.torch)
-print(sorted({{"torch", "transformers", "peft", "numpy"}} & set(sys.modules)))
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    version, loaded = done.stdout.splitlines()
-    assert version[0].isdigit()
-    assert loaded == "[]"
-    assert read(small.store / small.recipe().key).keys() == read(small.root / "model").keys()

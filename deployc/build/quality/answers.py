@@ -1,4 +1,7 @@
-"""What a model answers, the likeliest token at a time, and whether that is JSON. Runs in the build interpreter."""
+"""What a model of transformers answers, the likeliest token at a time, and whether that is JSON.
+
+Runs in the build interpreter.
+"""
 
 from __future__ import annotations
 

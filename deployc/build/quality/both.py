@@ -1,6 +1,6 @@
 """One measurement: the reference answers and its logits are kept, then the artifact answers and is compared.
 
-One model is in memory at a time. Runs in the build interpreter.
+One model of transformers is in memory at a time. Runs in the build interpreter.
 """
 
 from __future__ import annotations
