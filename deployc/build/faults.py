@@ -13,6 +13,12 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What the system says when a disk, a quota or a limit on file sizes is full."""
 
 
+def reason(wrong: BaseException) -> str:
+    """The first line of what a library's exception says, cut, without a full stop; its class where it says nothing."""
+    said = str(wrong).strip().splitlines() or [type(wrong).__name__]
+    return said[0][:300].rstrip(".")
+
+
 def no_interpreter(tried: str) -> Diagnostic:
     """Neither build.python nor this interpreter nor the engine environment has torch."""
     fix = "pip install 'deployc[build]', run `deployc engine install`, or name an interpreter in build.python."
@@ -47,7 +53,9 @@ def not_finite(adapter: str, tensor: str) -> Diagnostic:
 def merged_not_finite(tensor: str, dtype: str, base: bool) -> Diagnostic:
     """NaN or infinity in what would be written."""
     whose = "the base model's own weight is not finite" if base else f"it does not fit into {dtype}"
-    fix = "Download the model again." if base else "Set model.dtype to bfloat16, whose range is that of float32."
+    wider = "Set model.dtype to bfloat16, whose range is that of float32."
+    smaller = "Set a smaller weight in adapters, or use an adapter whose training did not diverge."
+    fix = "Download the model again." if base else smaller if dtype == "BF16" else wider
     return error("DC275", "a weight is not finite", f"{tensor}: {whose}.", fix)
 
 

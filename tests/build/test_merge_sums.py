@@ -98,6 +98,17 @@ def test_two_that_disagree(one: dict[str, Any], two: dict[str, Any], says: str, 
     assert (error.code, says in error.detail, "one and two" in error.detail) == ("DC241", True, True)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("factor", [1e39, -1e300])
+def test_a_factor_past_the_range_of_float32_gives_no_finite_weights(kind: str, factor: float, tmp_path: Path) -> None:
+    base = tiny.model(tmp_path / "base", family="qwen2", tied=False)
+    adapter = tiny.adapter(tmp_path / kind, base, **KINDS[kind])
+    with pytest.raises(Stop) as stopped:
+        tiny.built(tiny.recipe(base, [adapter], factors={kind: factor}), tmp_path / "store")
+    (error,) = stopped.value.report.errors
+    assert error.code == "DC275" and "smaller weight in adapters" in error.fix
+
+
 def test_an_output_that_was_not_saved_with_its_embedding(tmp_path: Path) -> None:
     base = tiny.model(tmp_path / "base", tied=False)
     adapter = tiny.adapter(tmp_path / "qa", base, resized=168, target_modules=["q_proj", "embed_tokens"])

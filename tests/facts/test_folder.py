@@ -106,6 +106,8 @@ def test_damaged_models(tmp_path: Path, change: dict[str, bytes | None], code: s
         ({}, {"r": "8"}, "DC230", "`r` is '8'"),
         ({}, {"r": 0}, "DC230", "`r` is 0"),
         ({}, {"lora_alpha": None}, "DC230", "`lora_alpha` is None"),
+        ({}, {"lora_alpha": 10**400}, "DC230", "`lora_alpha` is 1000"),
+        ({}, {"alpha_pattern": {"q_proj": 1e39}}, "DC230", "gives 1e+39"),
         ({}, {"rank_pattern": {"(": 4}}, "DC230", "pattern '('"),
         ({}, {"rank_pattern": {"q_proj": 4.5}}, "DC230", "gives 4.5"),
         ({}, {"alpha_pattern": ["q_proj"]}, "DC230", "alpha_pattern"),

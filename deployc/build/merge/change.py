@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from deployc.build.merge.low import Dora, Low, Stacked
+from deployc.build.weights.tensors import as_single
 
 Rows = Callable[[int, int], torch.Tensor]
 """Rows [first, last) of a tensor in float32, in memory of their own."""
@@ -83,7 +84,7 @@ class Change:
                 _added(one, total, first)
             else:
                 value = _applied(one.steps, base.clone(), first)
-                total.add_(value.sub_(base), alpha=one.weight)
+                total.add_(value.sub_(base), alpha=as_single(one.weight))
         return total
 
     def _beyond(self, first: int, last: int) -> torch.Tensor:
@@ -100,7 +101,7 @@ def _applied(steps: Sequence[Step], values: torch.Tensor, first: int) -> torch.T
             case Dora():
                 values = step.of(values, first)
             case Added():
-                values.add_(step.values[first : first + len(values)], alpha=step.factor)
+                values.add_(step.values[first : first + len(values)], alpha=as_single(step.factor))
             case Tokens():
                 for at, row in enumerate(step.index):
                     if first <= row < first + len(values):
@@ -115,4 +116,5 @@ def _added(one: Steps, total: torch.Tensor, first: int) -> None:
         if isinstance(step, Low | Stacked):
             step.add(total, first, one.weight)
         elif isinstance(step, Added):
-            total.add_(step.values[first : first + len(total)], alpha=one.weight * step.factor)
+            factor = as_single(one.weight * step.factor)
+            total.add_(step.values[first : first + len(total)], alpha=factor)

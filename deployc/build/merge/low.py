@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from deployc.build.merge.files import Tensors, whole
+from deployc.build.weights.tensors import as_single
 from deployc.types.merging import Part
 
 
@@ -22,7 +23,7 @@ class Low:
     def add(self, base: torch.Tensor, first: int, weight: float = 1.0) -> torch.Tensor:
         """Rows from `first` on of W + weight · factor · left right, in place."""
         flat = base.view(len(base), -1)
-        flat.addmm_(self.left[first : first + len(base)], self.right, alpha=weight * self.factor)
+        flat.addmm_(self.left[first : first + len(base)], self.right, alpha=as_single(weight * self.factor))
         return base
 
 

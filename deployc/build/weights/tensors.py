@@ -45,6 +45,11 @@ def is_finite(values: torch.Tensor) -> bool:
     return int((values.view(whole) & torch.iinfo(whole).max).amax()) < infinity
 
 
+def as_single(value: float) -> float:
+    """A factor as float32 holds it: infinite past its range, where torch would raise instead of writing infinity."""
+    return float(torch.tensor(value, dtype=torch.float32))
+
+
 def as_bytes(tensor: torch.Tensor) -> memoryview:
     """A tensor's own memory, which must lie in one piece; it lives as long as the view."""
     size = tensor.numel() * tensor.element_size()

@@ -17,6 +17,8 @@ from deployc.types.merging import BY_PEFT
 CONFIG = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
 PICKLE = "adapter_model.bin"
+_LARGEST = 2.0**127
+"""Of a scale: merges and engines compute in float32, which ends below the next power of two."""
 
 
 def adapter_facts(name: str, source: Source, shown: str) -> AdapterFacts:
@@ -111,7 +113,7 @@ def _all_of(value: Any, kind: type) -> bool:
 
 
 def _is_positive(value: Any) -> bool:
-    return type(value) in (int, float) and 0 < value < float("inf")
+    return type(value) in (int, float) and 0 < value <= _LARGEST
 
 
 def _targets(named: Any, tensors: Sequence[Tensor]) -> tuple[str, ...]:
