@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from deployc.facts.host_memory import host_memory
+from deployc.facts.host_memory import host_memory, text_of
 
 ROOT = Path("/")
 
@@ -17,22 +17,22 @@ def available(root: Path = ROOT) -> int | None:
 
 
 def _host(root: Path) -> Iterator[int]:
-    if match := re.search(r"^MemAvailable:\s+(\d+) kB$", _text(root / "proc/meminfo"), re.MULTILINE):
+    if match := re.search(r"^MemAvailable:\s+(\d+) kB$", text_of(root / "proc/meminfo"), re.MULTILINE):
         yield int(match[1]) * 1024
 
 
 def _groups(root: Path) -> Iterator[int]:
     """Of each cgroup (version 2) around this process: its limit less what is held and cannot be dropped."""
-    for line in _text(root / "proc/self/cgroup").splitlines():
+    for line in text_of(root / "proc/self/cgroup").splitlines():
         number, _, path = line.split(":", 2)
         if number != "0":
             continue
         group = Path(path.lstrip("/"))
         for folder in (group, *group.parents):
             place = root / "sys/fs/cgroup" / folder
-            limit, held = _text(place / "memory.max").strip(), _text(place / "memory.current").strip()
+            limit, held = text_of(place / "memory.max").strip(), text_of(place / "memory.current").strip()
             if limit.isdecimal() and held.isdecimal():
-                dropped = re.search(r"^inactive_file (\d+)$", _text(place / "memory.stat"), re.MULTILINE)
+                dropped = re.search(r"^inactive_file (\d+)$", text_of(place / "memory.stat"), re.MULTILINE)
                 yield max(0, int(limit) - int(held) + (int(dropped[1]) if dropped else 0))
 
 
@@ -40,10 +40,3 @@ def _limit(root: Path) -> Iterator[int]:
     """Of a cgroup of version 1, which does not say what can be dropped, the limit itself."""
     if (found := host_memory(root)) is not None:
         yield found[0]
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""

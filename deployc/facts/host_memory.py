@@ -16,14 +16,14 @@ def host_memory(root: Path = ROOT) -> tuple[int, str] | None:
 
 
 def _total(root: Path) -> Iterator[tuple[int, str]]:
-    match = re.search(r"^MemTotal:\s+(\d+) kB$", _text(root / "proc/meminfo"), re.MULTILINE)
+    match = re.search(r"^MemTotal:\s+(\d+) kB$", text_of(root / "proc/meminfo"), re.MULTILINE)
     if match:
         yield int(match[1]) * 1024, "MemTotal in /proc/meminfo"
 
 
 def _limits(root: Path) -> Iterator[tuple[int, str]]:
     """The limit of this process' cgroup and of each above it, in version 2 (memory.max) and 1 (limit_in_bytes)."""
-    for line in _text(root / "proc/self/cgroup").splitlines():
+    for line in text_of(root / "proc/self/cgroup").splitlines():
         number, controllers, path = line.split(":", 2)
         if number == "0":
             base, file = "sys/fs/cgroup", "memory.max"
@@ -33,12 +33,13 @@ def _limits(root: Path) -> Iterator[tuple[int, str]]:
             continue
         group = Path(path.lstrip("/"))
         for folder in (group, *group.parents):
-            text = _text(root / base / folder / file).strip()
+            text = text_of(root / base / folder / file).strip()
             if text.isdecimal():
                 yield int(text), f"the cgroup's limit in /{base}/{folder / file}"
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """What is in a file of the system's; "" where it has none."""
     try:
         return path.read_text()
     except OSError:

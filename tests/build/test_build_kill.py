@@ -31,12 +31,12 @@ from deployc.build.store import making
 from deployc.cli import progress
 process.BOOTSTRAP = {bootstrap()!r}
 progress.Objects.between = 0.0
-real = making.sync_folder
+real = making.sync
 def told(path):
     print('{{"phase": "sync"}}', file=sys.stderr, flush=True)
     time.sleep(0.05)
     real(path)
-making.sync_folder = told
+making.sync = told
 from deployc.cli.main import main
 main()
 """

@@ -120,7 +120,7 @@ def test_a_crash_after_the_name_was_given_leaves_an_artifact(place: Path) -> Non
 
 def test_the_folders_of_a_store_are_durable_in_their_parents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[Path] = []
-    monkeypatch.setattr("deployc.build.store.making.sync_folder", synced.append)
+    monkeypatch.setattr("deployc.build.store.making.sync", synced.append)
     for _ in range(2):
         with store.held(tmp_path / "a" / "b" / "store", KEY, lambda: None):
             pass

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from deployc.build.calibrated import faults
-from deployc.build.weights.safetensors_file import Reader, sha256, sync_folder
+from deployc.build.weights.safetensors_file import Reader, sha256, sync
 from deployc.facts.faults import Fault
 from deployc.types.groups import Tensor
 from deployc.types.scheme import Scheme
@@ -51,12 +50,12 @@ def place(folder: Path, into: Path, planned: set[Tensor], source: str) -> dict[s
     for name in names:
         path = folder / name
         path.chmod(0o644)  # the library makes it private; the engine's user must read it
-        _sync(path)
+        sync(path)
         shards[name] = {"bytes": path.stat().st_size, "sha256": sha256(path)}
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))["quantization_config"]
     for name in names:
         (folder / name).replace(into / name)
-    sync_folder(into)
+    sync(into)
     return {"shards": shards, "quantization_config": config}
 
 
@@ -67,11 +66,3 @@ def _compare(folder: Path, names: Sequence[str], planned: set[Tensor], source: s
             found |= {(slot.name, slot.dtype, slot.shape) for slot in reader.slots}
     if differing := found ^ planned:
         raise Fault(faults.other_tensors(sorted({name for name, _, _ in differing})))
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -20,7 +20,7 @@ from deployc.build import faults
 from deployc.build.child import Events, serve
 from deployc.build.merge.files import opened
 from deployc.build.weights.layout import STORED
-from deployc.build.weights.safetensors_file import sha256, sync_folder
+from deployc.build.weights.safetensors_file import sha256, sync
 from deployc.build.weights.tensors import CHUNK, DTYPES, is_finite, ranges
 from deployc.diagnostics import error
 from deployc.facts.faults import Fault
@@ -123,12 +123,8 @@ def _synced(into: Path) -> dict[str, dict[str, Any]]:
     """Every file of weights that was written, on the disk, by name."""
     paths = sorted(into.glob("*.safetensors"))
     for path in into.iterdir():
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    sync_folder(into)
+        sync(path)
+    sync(into)
     return {path.name: _content(path) for path in paths}
 
 
@@ -142,7 +138,6 @@ def _said(name: str) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, ValueError, KeyError, AttributeError, NotImplementedError, TypeError) as wrong:
-        first = str(wrong).strip().splitlines()[0] if str(wrong).strip() else type(wrong).__name__
-        detail = f"{name}: peft {version('peft')} cannot merge it: {first}"
+        detail = f"{name}: peft {version('peft')} cannot merge it: {faults.reason(wrong)}."
         fix = "Merge it with the version of peft that trained it, and name the merged folder as model.source."
         raise Fault(error("DC238", "this feature of an adapter is not supported yet", detail, fix)) from None

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import transformers
 
+from deployc.build.faults import reason
 from deployc.build.quality import faults, inputs
 from deployc.build.quality.stored import Stored
 from deployc.facts.faults import Fault
@@ -57,7 +58,7 @@ def tokenizer(folder: Path) -> Any:
         try:
             return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
         except OSError as wrong:
-            raise Fault(faults.not_run("the artifact's tokenizer", _reason(wrong))) from None
+            raise Fault(faults.not_run("the artifact's tokenizer", reason(wrong))) from None
 
 
 def config_of(folder: Path) -> Any:
@@ -85,15 +86,15 @@ def running(what: str, device: str) -> Iterator[None]:
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError) as wrong:
-        raise Fault(faults.out_of_memory(device, _reason(wrong))) from None
+        raise Fault(faults.out_of_memory(device, reason(wrong))) from None
     except (Fault, OSError):
         raise
     except RuntimeError as wrong:
         if "allocate memory" in str(wrong):  # what the CPU's allocator says
-            raise Fault(faults.out_of_memory(device, _reason(wrong))) from None
-        raise Fault(faults.not_run(what, _reason(wrong))) from None
+            raise Fault(faults.out_of_memory(device, reason(wrong))) from None
+        raise Fault(faults.not_run(what, reason(wrong))) from None
     except Exception as wrong:
-        raise Fault(faults.not_run(what, _reason(wrong))) from None
+        raise Fault(faults.not_run(what, reason(wrong))) from None
 
 
 def _in(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -107,8 +108,3 @@ def _check(what: str, found: dict[str, Any]) -> None:
             more = f" and {len(names) - 3} more" if len(names) > 3 else ""
             said = f"{fault.replace('_keys', '')} weights {', '.join(names[:3])}{more}"
             raise Fault(faults.not_run(what, said))
-
-
-def _reason(wrong: BaseException) -> str:
-    said = str(wrong).strip().splitlines()
-    return (said[0][:300] if said else type(wrong).__name__).rstrip(".")

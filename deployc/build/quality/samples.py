@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from deployc.build.faults import reason
 from deployc.build.quality import faults
 from deployc.build.text.read import Line
 from deployc.facts.faults import Fault
@@ -58,7 +59,7 @@ def read(lines: Sequence[Line], tokenizer: Any, tokens: int, shown: str) -> Samp
         try:
             made = _text(line, tokenizer, tokens) if line.text is not None else _chat(line, tokenizer)
         except Exception as wrong:  # a template raises what it likes
-            raise Fault(faults.bad_line(shown, line.number, _reason(wrong))) from None
+            raise Fault(faults.bad_line(shown, line.number, reason(wrong))) from None
         (found, prompt), lost = made, False
         if found is not None:
             cut = Scored(found.ids[:tokens], found.first)
@@ -96,8 +97,3 @@ def _chat(line: Line, tokenizer: Any) -> tuple[Scored | None, Prompt]:
 def _rendered(messages: Sequence[Any], tokenizer: Any, *, opened: bool) -> tuple[int, ...]:
     text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=opened)
     return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
-
-
-def _reason(wrong: Exception) -> str:
-    said = str(wrong).strip().splitlines()
-    return (said[0] if said else type(wrong).__name__).rstrip(".")

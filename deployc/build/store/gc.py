@@ -10,7 +10,7 @@ from typing import Literal
 
 from deployc.build.store import contents, faults, shelf
 from deployc.build.store.making import BUILDING, Busy, held, refuse
-from deployc.build.weights.safetensors_file import sync_folder
+from deployc.build.weights.safetensors_file import sync
 from deployc.diagnostics import Diagnostic, Stop
 from deployc.types.bundle import Recipe
 from deployc.types.manifest import Artifact
@@ -120,7 +120,7 @@ def _remove(path: Path) -> None:
         if aside.exists():
             shutil.rmtree(aside)
         path = path.rename(aside)
-        sync_folder(path.parent)
+        sync(path.parent)
     shutil.rmtree(path)
 
 

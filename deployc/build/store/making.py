@@ -23,7 +23,7 @@ from pathlib import Path
 from deployc.build import faults
 from deployc.build.store.shelf import MANIFEST, size, write_manifest
 from deployc.build.weights.journal import NAME as JOURNAL
-from deployc.build.weights.safetensors_file import sync_folder
+from deployc.build.weights.safetensors_file import sync
 from deployc.diagnostics import Stop
 from deployc.types.manifest import Artifact, Manifest
 
@@ -92,12 +92,12 @@ def publish(store: Path, into: Path, manifest: Manifest) -> Artifact:
     for path in into.iterdir():
         if path.name not in (*manifest.files, MANIFEST, JOURNAL):
             _remove(path)
-    sync_folder(into)
+    sync(into)
     final = store / manifest.key
     if final.is_symlink() or final.exists():  # under our key and no artifact, or it would have been taken
         _remove(final)
     into.rename(final)
-    sync_folder(store)
+    sync(store)
     (final / JOURNAL).unlink(missing_ok=True)
     return Artifact(final, manifest)
 
@@ -115,7 +115,7 @@ def _make(folder: Path) -> None:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
     _make(folder.parent)
     folder.mkdir(exist_ok=True)
-    sync_folder(folder.parent)
+    sync(folder.parent)
 
 
 def _remove(path: Path) -> None:

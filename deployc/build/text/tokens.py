@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from deployc.build.faults import reason
 from deployc.build.text import faults
 from deployc.build.text.read import Line
 from deployc.facts.faults import Fault
@@ -25,7 +26,8 @@ def tokenized(tokenizer: Any, lines: Sequence[Line], most: int, shown: str) -> l
         try:
             ids.append(_ids(tokenizer, line)[:most])
         except Exception as wrong:  # a template is a program of the model's: it may raise anything
-            bad.setdefault(_why(wrong), []).append(line.number)
+            why = f"the model's chat template does not take it ({reason(wrong)})"
+            bad.setdefault(why, []).append(line.number)
     if bad:
         raise Fault(faults.bad_lines(shown, bad))
     return ids
@@ -36,8 +38,3 @@ def _ids(tokenizer: Any, line: Line) -> list[int]:
         return list(tokenizer(line.text)["input_ids"])
     rendered = tokenizer.apply_chat_template([dict(message) for message in line.messages], tokenize=False)
     return list(tokenizer(rendered, add_special_tokens=False)["input_ids"])
-
-
-def _why(wrong: Exception) -> str:
-    said = str(wrong).strip().splitlines() or [type(wrong).__name__]
-    return f"the model's chat template does not take it ({said[0].rstrip('.')[:160]})"

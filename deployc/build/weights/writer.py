@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from deployc.build.weights.safetensors_file import layout, sha256, sync_folder
+from deployc.build.weights.safetensors_file import layout, sha256, sync
 from deployc.types.groups import Tensor
 
 PIECE = 8 * 2**20
@@ -77,7 +77,7 @@ class Writer:
         digest = self._digest.hexdigest() if self._next == self.size else sha256(self.temporary)
         self.temporary.replace(self.path)
         self._committed = True
-        sync_folder(self.path.parent)
+        sync(self.path.parent)
         return digest
 
     def close(self) -> None:
