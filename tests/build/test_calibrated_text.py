@@ -28,6 +28,11 @@ def test_texts_and_chats_are_read_with_their_numbers(tmp_path: Path) -> None:
     assert not list(report)
 
 
+def test_a_pair_of_surrogates_is_one_character(tmp_path: Path) -> None:
+    (tmp_path / "c").write_bytes(b'{"text": "\\ud83d\\uDE00"}')
+    assert read_text(tmp_path / "c", 1)[0][0].text == "\U0001f600"
+
+
 def test_a_call_of_a_tool_needs_no_words(tmp_path: Path) -> None:
     call = {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}
     lines, report = read_text(jsonl(tmp_path / "c", [{"messages": [call]}]), 1)
@@ -50,6 +55,8 @@ BAD = {
     b'{"messages": [{"role": "user", "content": ["x"]}]}': "whose `content`",
     b'{"messages": [{"role": "user", "content": null, "tool_calls": [1]}]}': "whose `content`",
     b'{"text": "\xff"}': "not UTF-8",
+    b'{"text": "\\ud83d x"}': "half of a surrogate pair",
+    b'{"messages": [{"role": "user", "content": "\\uDE00"}]}': "half of a surrogate pair",
     b"[" * 100_000: "not JSON",
 }
 

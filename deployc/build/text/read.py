@@ -96,8 +96,12 @@ def _parsed(number: int, raw: bytes) -> Line | str:
     """The line, or why it cannot be used."""
     try:
         value = json.loads(raw.removeprefix(_BOM).decode())
+        if b"\\ud" in raw.lower():  # halves of a pair that JSON writes apart, and no tokenizer takes alone
+            json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError:
         return "not UTF-8"
+    except UnicodeEncodeError:
+        return "half of a surrogate pair stands alone"
     except (ValueError, RecursionError):
         return "not JSON (one object a line, on one line)"
     if not isinstance(value, dict):
