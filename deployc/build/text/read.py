@@ -95,9 +95,7 @@ def _reread(path: Path, chosen: Sequence[tuple[int, int]]) -> list[Line]:
 def _parsed(number: int, raw: bytes) -> Line | str:
     """The line, or why it cannot be used."""
     try:
-        value = json.loads(raw.removeprefix(_BOM).decode())
-        if b"\\ud" in raw.lower():  # halves of a pair that JSON writes apart, and no tokenizer takes alone
-            json.dumps(value, ensure_ascii=False).encode()
+        value = _value(raw.removeprefix(_BOM))
     except UnicodeDecodeError:
         return "not UTF-8"
     except UnicodeEncodeError:
@@ -118,6 +116,14 @@ def _parsed(number: int, raw: bytes) -> Line | str:
         case None, _:
             return "`messages` is not a list"
     return "both `text` and `messages`: one must be chosen"
+
+
+def _value(raw: bytes) -> Any:
+    """What the JSON says. Raises UnicodeEncodeError where half of a pair stands alone, which no tokenizer takes."""
+    value = json.loads(raw.decode())
+    if b"\\ud" in raw.lower():
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
 
 
 def _asks_json(value: Mapping[str, Any]) -> bool:
