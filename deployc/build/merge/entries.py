@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from deployc.build.merge.same import Place, Places, compare
+from deployc.build.merge.same import Places, compare
 from deployc.build.weights.safetensors_file import Reader
 from deployc.facts.adapter import WEIGHTS, weights_file
-from deployc.facts.adapter.pickled import places
+from deployc.facts.adapter.pickled import Placed, places
 from deployc.facts.folder import Folder
 from deployc.rules.adapter_shapes import Merged, merged
 from deployc.types.facts import AdapterFacts, ModelFacts
@@ -51,7 +51,6 @@ def _path(adapter: AdapterFacts, folders: Mapping[str, Path]) -> Path:
 def _places(name: str, path: Path) -> Places:
     if path.name == WEIGHTS:
         with Reader(path, name) as reader:
-            return {slot.name: Place(slot.dtype, slot.shape, slot.begin, slot.end) for slot in reader.slots}
+            return {slot.name: Placed(slot.dtype, slot.shape, slot.begin, slot.end) for slot in reader.slots}
     folder = Folder(path.parent, name)
-    found = places(name, name, path.stat().st_size, lambda begin, end: folder.range(path.name, begin, end))
-    return {tensor: Place(one.dtype, one.shape, one.begin, one.end) for tensor, one in found.items()}
+    return places(name, name, path.stat().st_size, lambda begin, end: folder.range(path.name, begin, end))

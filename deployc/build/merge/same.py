@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from deployc.facts.adapter.pickled import Placed
 from deployc.types.merging import Part
 
 STEP = 2**24
 _FORMATS = {"F64": "Q", "F32": "I", "F16": "H", "BF16": "H"}
 
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a tensor's bytes lie in a file."""
-
-    dtype: str
-    shape: tuple[int, ...]
-    begin: int
-    end: int
-
-
-Places = Mapping[str, Place]
+Places = Mapping[str, Placed]
 
 
 def compare(files: Sequence[tuple[Path, Places]], i: int, one: Part, j: int, other: Part) -> bool:
@@ -59,7 +48,7 @@ def _same(left: tuple[Path, Places], a: str, right: tuple[Path, Places], b: str,
         )  # fmt: skip
 
 
-def _turned(path: Path, one: Place, path2: Path, other: Place) -> bool:
+def _turned(path: Path, one: Placed, path2: Path, other: Placed) -> bool:
     if one.dtype not in _FORMATS:
         return False
     x, y = (_elements(p, place) for p, place in ((path, one), (path2, other)))
@@ -67,7 +56,7 @@ def _turned(path: Path, one: Place, path2: Path, other: Place) -> bool:
     return all(x[row * columns : (row + 1) * columns] == y[row::rows] for row in range(rows))
 
 
-def _elements(path: Path, place: Place) -> tuple[int, ...]:
+def _elements(path: Path, place: Placed) -> tuple[int, ...]:
     with path.open("rb") as file:
         file.seek(place.begin)
         raw = file.read(place.end - place.begin)
