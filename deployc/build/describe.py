@@ -61,7 +61,8 @@ def manifest(
 
 def differing(recipe: Recipe, read: Mapping[str, Content]) -> list[str]:
     """What was read and is not what the recipe pins by its whole content."""
-    pins = {f"model/{name}": pin for name, pin in recipe.model_files.items()} | dict(recipe.adapter_files)
+    pins = {f"model/{name}": pin for name, pin in recipe.model_files.items()}
+    pins |= {f"adapters/{name}": pin for name, pin in recipe.adapter_files.items()}
     return [
         name
         for name, content in read.items()

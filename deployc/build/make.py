@@ -77,7 +77,7 @@ def make(recipe: Recipe, site: Site, plain: Plain) -> Artifact:
     for name, content in small.items():
         write(into / name, content, shelf.READABLE)
     read = {**weights.read, **carried.inputs, **_configs(model, adapters)}
-    _confirm(recipe, site, read, {"model": model, **adapters})
+    _confirm(recipe, site, read, {"model": model, **{f"adapters/{name}": at for name, at in adapters.items()}})
     seconds = {"fetch": fetched - started, **weights.made["seconds"], "total": time.monotonic() - started}
     files = {**weights.shards, **{name: describe.content(into / name) for name in small}}
     manifest = describe.manifest(recipe, read, files, {**weights.made, "seconds": seconds})
@@ -106,7 +106,7 @@ def _confirm(recipe: Recipe, site: Site, read: Mapping[str, Content], folders: M
     """Raises Stop DC277 where what was read is not what the recipe pins; a download that is not goes."""
     if wrong := describe.differing(recipe, read):
         for name in wrong:
-            whose, _, file = name.partition("/")
+            whose, _, file = name.rpartition("/")
             forget(folders[whose] / file, site)
         raise Stop(faults.changed_inputs("while it was read", wrong))
 
@@ -148,7 +148,7 @@ def _streamed(recipe: Recipe, site: Site, checked: Inputs, into: Path) -> Weight
     return Weights(
         shards={name: Content(line["bytes"], line["sha256"]) for name, line in lines.items()},
         read={f"model/{name}": content for name, content in read.items()}
-        | {f"{name}/{files[name]}": Content(**content) for name, content in result["adapters"].items()},
+        | {f"adapters/{name}/{files[name]}": Content(**content) for name, content in result["adapters"].items()},
         quantization=None if scheme is None else quantization_config(scheme, checked.left_alone),
         made=result,
     )
@@ -174,5 +174,5 @@ def _calibrated(recipe: Recipe, site: Site, checked: Inputs, plain: Plain, into:
 def _configs(model: Path, adapters: Mapping[str, Path]) -> dict[str, Content]:
     found = {"model/config.json": describe.content(model / "config.json")}
     return found | {
-        f"{n}/adapter_config.json": describe.content(f / "adapter_config.json") for n, f in adapters.items()
+        f"adapters/{n}/adapter_config.json": describe.content(f / "adapter_config.json") for n, f in adapters.items()
     }

@@ -23,7 +23,7 @@ class Content:
 class Manifest:
     """`manifest.json` of an artifact. The same recipe, tool, torch and threads give the same `files`.
 
-    `inputs` are named "model/<file>" and "<adapter>/<file>". `seconds` says how long each phase took.
+    `inputs` are named "model/<file>" and "adapters/<name>/<file>". `seconds` says how long each phase took.
     """
 
     format_version: str

@@ -20,6 +20,8 @@ from refusing import REFUSALS, TOLD, Asked
 
 from deployc.build import faults
 from deployc.diagnostics import Report, Stop
+from deployc.facts.folder import Folder
+from deployc.facts.source import pinned
 from deployc.types.bundle import Recipe
 from deployc.types.facts import DTYPE_BYTES
 from deployc.types.groups import Tensor
@@ -143,4 +145,24 @@ def test_a_template_of_the_adapter_is_taken_and_told(small: Small) -> None:
     (note,) = artifact.notes
     assert (note.code, "chat template" in note.detail) == ("DC279", True)
     assert (artifact.path / "chat_template.jinja").read_text() == template
-    assert {"qa/chat_template.jinja", "qa/tokenizer.json", "model/tokenizer.json"} <= artifact.manifest.inputs.keys()
+    assert {
+        "adapters/qa/chat_template.jinja",
+        "adapters/qa/tokenizer.json",
+        "model/tokenizer.json",
+    } <= artifact.manifest.inputs.keys()
+
+
+def test_an_adapter_may_be_called_model(tmp_path: Path) -> None:
+    """Its files and the model's stand apart in the manifest."""
+    small = Small(tmp_path).model()
+    small.adapter("adapter").root.joinpath("adapter").rename(tmp_path / "peft")
+    (tmp_path / "peft" / "tokenizer_config.json").write_text('{"chat_template": "{{ messages[0].content }}</s>"}')
+    small.adapters = {}
+    pinned_there = pinned(Folder(tmp_path / "peft", "./peft").files())
+    recipe = replace(
+        small.recipe(),
+        adapters=(("model", "./peft", None, 1.0),),
+        adapter_files={f"model/{name}": pin for name, pin in pinned_there.items()},
+    )
+    read = small.build(recipe).manifest.inputs
+    assert read["model/tokenizer_config.json"] != read["adapters/model/tokenizer_config.json"]

@@ -36,8 +36,8 @@ def test_an_adapter_with_a_tokenizer_of_its_own_brings_the_whole_set(tmp_path: P
     assert "- eos_token: '<|im_end|>' -> '<|endoftext|>'" in detail
     assert "template" not in detail
     assert set(result.inputs) == {
-        *(f"model/{p.name}" for p in base.iterdir()), "qa/tokenizer.json", "qa/tokenizer_config.json",
-        "qa/special_tokens_map.json",
+        *(f"model/{p.name}" for p in base.iterdir()), "adapters/qa/tokenizer.json",
+        "adapters/qa/tokenizer_config.json", "adapters/qa/special_tokens_map.json",
     }  # fmt: skip
 
 

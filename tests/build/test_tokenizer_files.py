@@ -95,9 +95,13 @@ def test_marks_and_line_ends(tmp_path: Path) -> None:
     assert not any(raw.startswith(BOM) for raw in result.files.values())
     assert parsed(result, "generation_config.json") == {"eos_token_id": 151645}
     assert [d.code for d in result.notes] == ["DC279"]  # one line became two
-    assert set(result.inputs) >= {"model/tokenizer.json", "model/chat_template.jinja", "qa/generation_config.json"}
+    assert set(result.inputs) >= {
+        "model/tokenizer.json",
+        "model/chat_template.jinja",
+        "adapters/qa/generation_config.json",
+    }
     for name, content in result.inputs.items():  # pins are of the files as they lie there
-        raw = (base.parent / name).read_bytes()
+        raw = (base.parent / name.removeprefix("adapters/")).read_bytes()
         assert content == Content(len(raw), hashlib.sha256(raw).hexdigest()), name
 
 

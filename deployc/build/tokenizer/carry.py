@@ -23,7 +23,7 @@ from deployc.types.manifest import Content
 class Carried:
     """Files of the artifact; changes to its config.json; warnings and notes; a report of the errors alone.
 
-    `inputs` is what was read, named as in a manifest: "model/tokenizer.json", "qa/chat_template.jinja".
+    `inputs` is what was read, named as in a manifest: "model/tokenizer.json", "adapters/qa/chat_template.jinja".
     """
 
     files: Mapping[str, bytes] = field(default_factory=dict)
@@ -45,7 +45,8 @@ def carry(
     report = Report()
     own = small.of_model(model)
     theirs = {name: small.of_adapter(folder, name) for name, folder in adapters.items()}
-    inputs = {f"{name}/{n}": content for name, s in {"model": own, **theirs}.items() for n, content in s.read.items()}
+    read = {"model": own, **{f"adapters/{name}": files for name, files in theirs.items()}}
+    inputs = {f"{place}/{name}": content for place, found in read.items() for name, content in found.read.items()}
     files: dict[str, bytes] = {}
     changes: dict[str, Any] = {}
     try:
