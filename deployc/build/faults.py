@@ -6,7 +6,7 @@ import errno
 from collections.abc import Sequence
 from pathlib import Path
 
-from deployc.diagnostics import Diagnostic, error, warning
+from deployc.diagnostics import Diagnostic, error
 from deployc.units import show_bytes
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -88,28 +88,6 @@ def bad_store(store: Path, reason: str) -> Diagnostic:
     """The store's folder cannot be made or written."""
     fix = "Set build.store to a folder that this user may write."
     return error("DC281", "the store cannot be used", f"{store}: {reason}.", fix)
-
-
-def split_layers(module: str, alone: Sequence[str]) -> Diagnostic:
-    """`ignore` leaves one of several layers that the engine fuses, or some experts of a layer."""
-    detail = f"{module}: quantization.ignore leaves {', '.join(alone)} at 16 bit but not those it is fused with."
-    fix = (
-        "Ignore q_proj, k_proj and v_proj together, gate_proj and up_proj together, and a layer's experts all or none: "
-        "the engine runs each as one."
-    )
-    return error("DC282", "quantization.ignore splits a fused layer", detail, fix)
-
-
-def ignores_nothing(name: str) -> Diagnostic:
-    """An entry of `ignore` that matches no tensor."""
-    detail = f"{name!r} is part of no tensor's name, so nothing is left at 16 bit by it."
-    return warning("DC283", "quantization.ignore names nothing", detail, "Correct it, or take it out.")
-
-
-def nothing_to_quantize(model: str) -> Diagnostic:
-    """Quantized weights were asked for and no linear layer is left to quantize."""
-    detail = f"{model}: no linear layer is left that would be quantized."
-    return error("DC284", "there is nothing to quantize", detail, "Shorten quantization.ignore, or set weights: none.")
 
 
 def no_weights(model: str) -> Diagnostic:

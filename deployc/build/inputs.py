@@ -19,6 +19,7 @@ from deployc.facts.faults import Fault
 from deployc.facts.folder import Folder
 from deployc.facts.model import model_facts
 from deployc.facts.source import is_folder
+from deployc.rules import ignored
 from deployc.rules.adapter_shapes import adapter_shapes
 from deployc.rules.adapter_shapes.check import read
 from deployc.rules.adapter_shapes.in_memory import by_peft
@@ -71,7 +72,7 @@ def check(recipe: Recipe, model: Path, adapters: Mapping[str, Path]) -> Inputs:
             report.extend(adapter_shapes(facts, adapter, None))
             report.extend(_no_floats(adapter, facts))
     if recipe.weights != "none":
-        report.extend(layers.check(recipe.model_source, tensors, recipe.ignore))
+        report.extend(ignored.check(recipe.model_source, tensors, recipe.ignore))
     if report.errors:
         raise Stop(report)
     merging = [adapter for adapter in known if adapter is not None]

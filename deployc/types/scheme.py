@@ -13,6 +13,9 @@ words along inputs (gptq) or outputs (awq), a zero point a group. nvfp4, mxfp4: 
 StoredPart = tuple[str, str, tuple[int, ...]]
 """Name of the parameter within its module, safetensors dtype, shape."""
 
+FUSED = (("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj"), ("w1", "w3"))
+"""Layers that vLLM runs as one matrix (`packed_modules_mapping` of its models): quantized together or not at all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scheme:

@@ -16,6 +16,7 @@ from deployc.build.weights.layout import plan
 from deployc.build.weights.safetensors_file import Reader, Slot, layout, sha256, shards
 from deployc.build.weights.writer import Writer
 from deployc.facts.faults import Fault
+from deployc.rules import ignored
 from deployc.types.facts import DTYPE_BYTES
 from deployc.types.groups import Tensor
 from deployc.types.scheme import Scheme
@@ -124,7 +125,7 @@ MODEL: list[Tensor] = [
 
 
 def test_the_linear_layers_and_nothing_else_become_int8() -> None:
-    made = int8_layers.quantized(MODEL, ("lm_head",))
+    made = ignored.quantized(MODEL, ("lm_head",))
     assert sorted(name.rsplit(".", 2)[-2] for name in made) == [
         "down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj",
     ]  # fmt: skip
@@ -142,7 +143,7 @@ def test_the_linear_layers_and_nothing_else_become_int8() -> None:
     ],
 )  # fmt: skip
 def test_what_ignore_must_not_do(ignore: tuple[str, ...], codes: list[str]) -> None:
-    assert [d.code for d in int8_layers.check("org/small", MODEL, ignore)] == codes
+    assert [d.code for d in ignored.check("org/small", MODEL, ignore)] == codes
 
 
 def test_what_becomes_of_a_tensor() -> None:

@@ -13,6 +13,7 @@ from reference import FORMATS, compressed, decompressed, described, same, scheme
 
 from deployc.build.quantize import layers
 from deployc.diagnostics import Stop
+from deployc.rules import ignored
 from deployc.types.bundle import Recipe
 from deployc.types.groups import Tensor
 from deployc.types.manifest import Artifact
@@ -171,7 +172,7 @@ def test_experts_in_one_tensor_are_left_alone_by_a_pattern() -> None:
     others = ("language_model.model.layers.13.mlp.experts.0.gate_proj", "model.layers.3.mlp.shared_experts.gate_proj",
               "model.layers.3.mlp.gate", "model.layers.3.self_attn.qkv_proj")  # fmt: skip
     assert not any(re.match(pattern, name) for name in others)
-    assert layers.quantized(tensors, ("lm_head",)) == ["model.language_model.layers.3.self_attn.q_proj.weight"]
+    assert ignored.quantized(tensors, ("lm_head",)) == ["model.language_model.layers.3.self_attn.q_proj.weight"]
 
 
 def test_scales_are_in_the_models_dtype() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from deployc.build.quantize.layers import FUSED
 from deployc.types.quality import Layer
+from deployc.types.scheme import FUSED
 
 NAMED = 3
 """Layers that are worth naming."""
