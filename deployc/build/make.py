@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from deployc.build.digests import Digests
 from deployc.build.inputs import Inputs
 from deployc.build.merge.in_memory import merge
 from deployc.build.plain import is_source
+from deployc.build.process import Begun
 from deployc.build.quantize.config import quantization_config
 from deployc.build.site import Site
 from deployc.build.sources import adapter_folders, forget, model_folder
@@ -33,6 +35,7 @@ from deployc.types.manifest import Artifact, Content
 
 BETWEEN = ".by_peft"
 """The folder of the merged model that peft makes, in that of the artifact, until the pass has read it."""
+WORKER = "deployc.build.worker"
 Plain = Callable[[], Path]
 """The folder of the same model in 16 bit, made where there is none yet."""
 
@@ -53,6 +56,19 @@ def make(recipe: Recipe, site: Site, plain: Plain) -> Artifact:
 
     `plain` is called for formats that llm-compressor makes: it starts from the merged model.
     """
+    with ExitStack() as stack:
+        return _made(recipe, site, plain, _early(recipe, site, stack))
+
+
+def _early(recipe: Recipe, site: Site, stack: ExitStack) -> Begun | None:
+    """The worker, importing torch while the inputs are checked. What is wrong with it is told after that."""
+    if method(recipe) is None:
+        with suppress(Stop):
+            return stack.enter_context(process.begun(site.interpreter, site.lock, WORKER))
+    return None
+
+
+def _made(recipe: Recipe, site: Site, plain: Plain, worker: Begun | None) -> Artifact:
     started = time.monotonic()
     model, adapters = model_folder(recipe, site), adapter_folders(recipe, site)
     fetched = time.monotonic()
@@ -64,7 +80,9 @@ def make(recipe: Recipe, site: Site, plain: Plain) -> Artifact:
         room += _of_plain(recipe, site, checked)
     into = shelf.begin(site.store, recipe.key, room)
     weights = (
-        _calibrated(recipe, site, checked, plain, into) if method(recipe) else _streamed(recipe, site, checked, into)
+        _calibrated(recipe, site, checked, plain, into)
+        if method(recipe)
+        else _streamed(recipe, site, checked, into, worker)
     )
     small = {
         **carried.files,
@@ -111,7 +129,7 @@ def _confirm(recipe: Recipe, site: Site, read: Mapping[str, Content], folders: M
         raise Stop(faults.changed_inputs("while it was read", wrong))
 
 
-def _streamed(recipe: Recipe, site: Site, checked: Inputs, into: Path) -> Weights:
+def _streamed(recipe: Recipe, site: Site, checked: Inputs, into: Path, early: Begun | None) -> Weights:
     """Merged and quantized in one pass by the worker; by peft before it where only peft merges that kind of adapter."""
     model, names, first = checked.model, list(checked.shards), dict[str, Any]()
     files = {adapter["name"]: Path(adapter["path"]).name for adapter in checked.adapters}
@@ -135,8 +153,9 @@ def _streamed(recipe: Recipe, site: Site, checked: Inputs, into: Path) -> Weight
         "identity": {"tool": __version__, "key": recipe.key},
     }
     files_read = [] if first else [checked.model / name for name in names]
-    with Digests(files_read, recipe.model_source) as digests:
-        result = process.run(site.interpreter, job, site.lock, digests.watching(site.progress))
+    begun = process.begun(site.interpreter, site.lock, WORKER) if early is None else nullcontext(early)
+    with Digests(files_read, recipe.model_source) as digests, begun as worker:
+        result = worker.run(job, digests.watching(site.progress))
         read = digests.contents()
     lines = result["shards"]
     if first:

@@ -10,8 +10,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from deployc.build import faults
 from deployc.diagnostics import Diagnostic, Severity, Stop
@@ -54,21 +55,23 @@ def interpreter(python: str | None, engine_python: str | None) -> str:
     raise Stop(faults.no_interpreter(f"{sys.executable} has no torch, and there is no engine environment."))
 
 
-def run(
-    python: str,
-    job: Mapping[str, Any],
-    lock: int,
-    progress: Callable[[Progress], None],
-    module: str = "deployc.build.worker",
-) -> dict[str, Any]:
-    """The `ready` and `done` events of a process that runs `module`'s main, as one object.
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A process that imports what it needs and waits for its job; `said` is what it writes to standard error."""
 
-    Raises Stop: the process's own error, DC271, DC278.
-    """
-    result: dict[str, Any] = {}
-    finished = False
-    with tempfile.TemporaryFile() as said, _started(python, module, job, lock, said) as worker:
-        for event in _events(worker):
+    python: str
+    worker: subprocess.Popen[str]
+    said: IO[bytes]
+
+    def run(self, job: Mapping[str, Any], progress: Callable[[Progress], None]) -> dict[str, Any]:
+        """Its `ready` and `done` events as one object. Raises Stop: the process's own error, DC271, DC278."""
+        assert self.worker.stdin is not None  # noqa: S101  # a pipe
+        with suppress(BrokenPipeError):  # it is gone already: its exit code and last words say why
+            self.worker.stdin.write(json.dumps(job) + "\n")
+            self.worker.stdin.flush()
+        result: dict[str, Any] = {}
+        finished = False
+        for event in _events(self.worker):
             kind = event.pop("event")
             if kind == "progress":
                 progress(Progress(**event))
@@ -78,42 +81,55 @@ def run(
             else:
                 result |= event
                 finished = kind == "done"
-        code = worker.wait()
-        said.seek(0)
-        last = said.read().decode(errors="replace").strip().splitlines()[-1:]
-    if code == 0 and finished:
-        return result
-    why = f"it was killed by signal {-code}" if code < 0 else f"exit code {code}"
-    detail = ": ".join([why, *last]) + "."
-    raise Stop(faults.worker_ended(detail) if result else faults.bad_interpreter(python, detail))
+        code = self.worker.wait()
+        if code == 0 and finished:
+            return result
+        self.said.seek(0)
+        last = self.said.read().decode(errors="replace").strip().splitlines()[-1:]
+        why = f"it was killed by signal {-code}" if code < 0 else f"exit code {code}"
+        detail = ": ".join([why, *last]) + "."
+        raise Stop(faults.worker_ended(detail) if result else faults.bad_interpreter(self.python, detail))
+
+
+def run(
+    python: str, job: Mapping[str, Any], lock: int, progress: Callable[[Progress], None], module: str
+) -> dict[str, Any]:
+    """What a process that runs `module`'s main makes of a job. Raises Stop as `Begun.run`."""
+    with begun(python, lock, module) as process:
+        return process.run(job, progress)
 
 
 @contextmanager
-def _started(python: str, module: str, job: Mapping[str, Any], lock: int, said: Any) -> Iterator[subprocess.Popen[str]]:
-    """A worker in a session of its own, so that Ctrl-C reaches it through us alone; it ends with this context."""
-    try:
-        worker = subprocess.Popen(
-            [python, "-c", BOOTSTRAP, str(PACKAGE), module],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True,
-            pass_fds=[lock], start_new_session=True, env={**SETTINGS, **os.environ},
-        )  # fmt: skip
-    except OSError as wrong:
-        raise Stop(faults.bad_interpreter(python, f"{wrong.strerror}.")) from None
-    assert worker.stdin is not None and worker.stdout is not None  # noqa: S101  # both are pipes
-    try:
-        with suppress(BrokenPipeError):  # it is gone already: its exit code and last words say why
-            worker.stdin.write(json.dumps(job) + "\n")
-            worker.stdin.flush()
-        yield worker
-    finally:
-        if worker.poll() is None:
-            worker.terminate()
-            try:
-                worker.wait(_PATIENCE)
-            except subprocess.TimeoutExpired:
-                worker.kill()
-                worker.wait()
-        for pipe in (worker.stdin, worker.stdout):
+def begun(python: str, lock: int, module: str) -> Iterator[Begun]:
+    """A process in a session of its own, so that Ctrl-C reaches it through us alone; it ends with this context.
+
+    Raises Stop DC271.
+    """
+    with tempfile.TemporaryFile() as said:
+        try:
+            worker = subprocess.Popen(
+                [python, "-c", BOOTSTRAP, str(PACKAGE), module],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True,
+                pass_fds=[lock], start_new_session=True, env={**SETTINGS, **os.environ},
+            )  # fmt: skip
+        except OSError as wrong:
+            raise Stop(faults.bad_interpreter(python, f"{wrong.strerror}.")) from None
+        try:
+            yield Begun(python, worker, said)
+        finally:
+            _end(worker)
+
+
+def _end(worker: subprocess.Popen[str]) -> None:
+    if worker.poll() is None:
+        worker.terminate()
+        try:
+            worker.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            worker.kill()
+            worker.wait()
+    for pipe in (worker.stdin, worker.stdout):
+        if pipe is not None:
             with suppress(BrokenPipeError):
                 pipe.close()
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,7 +33,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def inline(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The worker's code in this process: importing torch once is enough for tests of what it computes."""
 
-    def run(python: str, job: Mapping[str, Any], lock: int, progress: Callable[..., None]) -> dict[str, Any]:
+    def run(job: Mapping[str, Any], _: Callable[..., None]) -> dict[str, Any]:
         from deployc.build.worker import run as work
         from deployc.diagnostics import Stop
         from deployc.facts.faults import Fault
@@ -51,7 +53,8 @@ def inline(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             raise Stop(fault.diagnostic) from None
         return result
 
-    monkeypatch.setattr(process, "run", run)
+    begun = SimpleNamespace(run=run)
+    monkeypatch.setattr(process, "begun", lambda *_: nullcontext(begun))
     yield
 
 
