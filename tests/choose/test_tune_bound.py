@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from configured import A100, H200, HOST, QWEN_05B, QWEN_7B, card, facts_of, yaml_of
 from handmade import deploy_of
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from deployc.choose.decide import draft
@@ -75,6 +75,10 @@ def hold(found: tuple[Bounds, Prediction]) -> None:
 
 
 @settings(max_examples=150, deadline=None)
+@example(  # short prompts and answers of very different lengths, most of them waiting: the end of such a run is long
+    config=QWEN_7B, gpu=HOST, cards=1, asked=(1, 1.0, 17, 3.5), load="concurrency: 225", shared=0.0, seqs=None,
+    tokens=512, weights="none",
+)  # fmt: skip
 @given(
     config=st.sampled_from((QWEN_7B, QWEN_05B, MIXTRAL_LIKE, MISTRAL_WINDOWS)),
     gpu=st.sampled_from((H200, A100, card(), HOST)),

@@ -28,7 +28,7 @@ from deployc.types.prediction import Speed
 
 Seconds = Callable[[Work], float]
 
-SHORT, EVEN, LIKE_MEAN = 0.97, 0.95, 0.9
+SHORT, EVEN, LIKE_MEAN = 0.97, 0.95, 0.87
 """Shares of a sum of step times, of the time of a typical step, and of a mean, that the simulation stays above."""
 STEADY = 1.01
 """Times that the steady state may come out higher once more: a step of nearly the same work counts as the same."""
