@@ -63,8 +63,8 @@ KINDS: dict[str, dict[str, Any]] = {
         "mamba_d_head": 64, "mamba_n_groups": 1, "mamba_d_state": 64, "mamba_d_conv": 4, "mamba_expand": 2,
         "mamba_chunk_size": 256, "mamba_d_ssm": 512, "mamba_ssm_cache_dtype": "float32"},
 }  # fmt: skip
-"""Recurrent states in float32, which the CPU engine chooses by itself where the host has AVX-512 BF16 and only there
-(vllm/platforms/cpu.py, 0.32.0)."""
+"""Recurrent states in float32, which the CPU engine chooses by itself only where the host has AVX-512 BF16, and latents
+by the kernel with blocks of 16, which it chooses only where the host has no AMX (vllm/platforms/cpu.py, 0.32.0)."""
 
 
 def facts(config: dict[str, Any]) -> Facts:
@@ -87,6 +87,8 @@ def pools(serving: Serving, tmp_path_factory: pytest.TempPathFactory) -> dict[st
                  "load_format": "dummy", "skip_tokenizer_init": True}  # fmt: skip
         if config.keys() & {"mamba_ssm_dtype", "mamba_ssm_cache_dtype"}:
             given["mamba_ssm_cache_dtype"] = "float32"
+        if "kv_lora_rank" in config:
+            given["attention_backend"] = "CPU_MLA"
         asked.append({"name": name, "space": 1, "arguments": given})
     script, prefix = Path(__file__).with_name("kv_pools.py"), engine()
     assert prefix is not None
