@@ -173,7 +173,7 @@ def test_a_build_goes_through_peft(pickled: bool, tmp_path: Path) -> None:
     assert not [path for path in artifact.path.iterdir() if path.is_dir()]
     manifest = json.loads((artifact.path / "manifest.json").read_text())
     file = "adapter_model.bin" if pickled else "adapter_model.safetensors"
-    assert manifest["inputs"][f"qa/{file}"]["bytes"] == (adapter / file).stat().st_size
+    assert manifest["inputs"][f"adapters/qa/{file}"]["bytes"] == (adapter / file).stat().st_size
     assert manifest["inputs"]["model/model.safetensors"]["bytes"] == (base / "model.safetensors").stat().st_size
     assert "peft" in manifest["versions"]
     assert {d.code for d in artifact.notes} >= {"DC249"} | ({"DC233"} if pickled else set())
