@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Mapping
@@ -60,3 +61,18 @@ def read_json(path: Path) -> dict[str, Any] | None:
         raise Stop(error("DC630", "A state file is damaged", detail, f"look at {path}; without it, the engine it named "
                          "counts as not running")) from wrong  # fmt: skip
     return document
+
+
+def is_locked(path: Path) -> bool:
+    """Whether another process holds a lock on a file; nothing is changed by looking. Raises PermissionError."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from deployc.apply import history
 from deployc.apply.state import State, home, locate
 from deployc.build.store import faults
 from deployc.diagnostics import Diagnostic, Stop
+from deployc.files import is_locked
 
 if TYPE_CHECKING:
     from deployc.spec.deploy import Deploy
@@ -80,7 +80,7 @@ def _read(state: State, found: Uses) -> None:
         os.scandir(state.history).close()
     except FileNotFoundError:
         return
-    if _locked(state.mutex):
+    if is_locked(state.mutex):
         found.doubts.append(faults.at_work(f"an apply or destroy of {state.path.name}", "no artifact is removed"))
     for entry in history.entries(state):
         receipt = history.receipt(state, entry)
@@ -89,21 +89,6 @@ def _read(state: State, found: Uses) -> None:
         if not isinstance(receipt.artifact, str):
             raise ValueError(f"{entry}: its artifact is {receipt.artifact!r:.60}")
         found.add(receipt.artifact, f"{receipt.name}{' (serving)' if receipt.outcome == 'serving' else ''}")
-
-
-def _locked(path: Path) -> bool:
-    """Whether another process holds a lock on a file."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def _named_by_processes() -> Iterator[tuple[str, bytes]]:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from adapted import Small
 
+from deployc.apply.quantizer import locate_quantizer
 from deployc.build import process
 
 NEEDED = ("torch", "transformers", "peft", "safetensors", "compressed_tensors")
@@ -62,3 +63,15 @@ def inline(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def small(tmp_path: Path) -> Small:
     """A small random llama in two shards with an adapter."""
     return Small(tmp_path).model(shards=2).adapter("qa")
+
+
+@pytest.fixture(scope="session")
+def python() -> Path:
+    """The quantizer's interpreter; with DEPLOYC_REQUIRE_QUANTIZER=1 its absence is a failure."""
+    named = os.environ.get("DEPLOYC_QUANTIZER_PYTHON")
+    found = Path(named) if named else locate_quantizer(os.environ)
+    if found is None and os.environ.get("DEPLOYC_REQUIRE_QUANTIZER") == "1":
+        pytest.fail("required here, but not installed: deployc engine install --quantizer", pytrace=False)
+    if found is None:
+        pytest.skip("not installed: deployc engine install --quantizer")
+    return found

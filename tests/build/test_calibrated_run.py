@@ -16,7 +16,6 @@ import pytest
 import spoken
 import tiny
 
-from deployc.apply.quantizer import locate_quantizer
 from deployc.build.calibrated.run import Calibrated, Merged, calibrate, ready
 from deployc.build.quantize import layers
 from deployc.build.weights.safetensors_file import Reader, sha256
@@ -26,18 +25,6 @@ from deployc.types.manifest import Progress
 
 pytestmark = pytest.mark.build
 KINDS = ("int4-gptq", "int4-awq", "int8")
-
-
-@pytest.fixture(scope="module")
-def python() -> Path:
-    """The quantizer's interpreter; with DEPLOYC_REQUIRE_QUANTIZER=1 its absence is a failure."""
-    named = os.environ.get("DEPLOYC_QUANTIZER_PYTHON")
-    found = Path(named) if named else locate_quantizer(os.environ)
-    if found is None and os.environ.get("DEPLOYC_REQUIRE_QUANTIZER") == "1":
-        pytest.fail("required here, but not installed: deployc engine install --quantizer", pytrace=False)
-    if found is None:
-        pytest.skip("not installed: deployc engine install --quantizer")
-    return found
 
 
 @pytest.fixture(scope="module")

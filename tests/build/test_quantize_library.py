@@ -6,7 +6,6 @@ Runs where the quantizer's environment is; with DEPLOYC_REQUIRE_QUANTIZER=1 its 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import pytest
 import tiny
 from reference import FORMATS, described, same
 
-from deployc.apply.quantizer import locate_quantizer
 from deployc.types.manifest import Artifact
 
 pytestmark = [pytest.mark.build, pytest.mark.usefixtures("inline")]
@@ -34,17 +32,6 @@ for model, out, scheme in json.load(sys.stdin):
 """
 DEFAULTED = ("observer", "zp_dtype")
 """Fields that a version fills in by itself: the observer of weights is memoryless_minmax in all of them."""
-
-
-@pytest.fixture(scope="module")
-def python() -> Path:
-    named = os.environ.get("DEPLOYC_QUANTIZER_PYTHON")
-    found = Path(named) if named else locate_quantizer(os.environ)
-    if found is None and os.environ.get("DEPLOYC_REQUIRE_QUANTIZER") == "1":
-        pytest.fail("required here, but not installed: deployc engine install --quantizer", pytrace=False)
-    if found is None:
-        pytest.skip("not installed: deployc engine install --quantizer")
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,6 +10,7 @@ from typing import Any
 
 from deployc.build.store.making import BUILDING
 from deployc.build.store.shelf import KEY, size
+from deployc.files import is_locked
 
 REMOVING = ".removing-"
 """Before the name of what is being removed: a folder under a key's own name is never half there."""
@@ -82,18 +81,9 @@ def stale_locks(store: Path) -> list[tuple[str, Path]]:
 def at_work(store: Path, key: str) -> bool:
     """Whether a process holds the lock of a key, or may hold it: nothing is changed by looking."""
     try:
-        descriptor = os.open(store / f"{BUILDING}{key}.lock", os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
+        return is_locked(store / f"{BUILDING}{key}.lock")
     except PermissionError:
         return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def sources(store: Path) -> list[Downloaded]:
