@@ -12,7 +12,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,14 +59,17 @@ def main() -> int:
     return wrong
 
 
-def frozen(path: Path, env: Mapping[str, str] | None = None) -> str:
-    """The text of one deploy.yaml's lockfile. Raises Stop with what is wrong with the file."""
+def frozen(path: Path, env: Mapping[str, str] | None = None, written: Sequence[Path] = (WRITTEN,)) -> str:
+    """The text of one deploy.yaml's lockfile; configs stand in the first of `written` that has one of that name.
+
+    Raises Stop with what is wrong with the file.
+    """
     analysis = pipeline.shape(path, os.environ if env is None else env)
     deploy = analysis.deploy
     if deploy is None or analysis.report.errors:
         raise Stop(analysis.report)
-    model = _model(deploy)
-    adapters = tuple(_adapter(a.name, a.source, model) for a in deploy.adapters)
+    model = _model(deploy, written)
+    adapters = tuple(_adapter(a.name, a.source, model, written) for a in deploy.adapters)
     cards, said = devices(deploy, {})
     version, also = engine(deploy)
     said.extend(also)
@@ -75,9 +78,9 @@ def frozen(path: Path, env: Mapping[str, str] | None = None) -> str:
     return lock.freeze(deploy, Facts(model, adapters, cards, version, locked=True))
 
 
-def _model(deploy: Deploy) -> ModelFacts:
+def _model(deploy: Deploy, written: Sequence[Path]) -> ModelFacts:
     source = deploy.model.source
-    config = _json(WRITTEN / source.rpartition("/")[2].lower() / "config.json")
+    config = _json(written, source.rpartition("/")[2].lower(), "config.json")
     return from_config(
         config,
         source=source,
@@ -88,9 +91,9 @@ def _model(deploy: Deploy) -> ModelFacts:
     )
 
 
-def _adapter(name: str, source: str, model: ModelFacts) -> AdapterFacts:
+def _adapter(name: str, source: str, model: ModelFacts, written: Sequence[Path]) -> AdapterFacts:
     """LoRA pairs as peft saves them: A [r, in] and B [out, r] in float32 for every linear [out, in] that is named."""
-    config = _json(WRITTEN / source.rpartition("/")[2] / "adapter_config.json")
+    config = _json(written, source.rpartition("/")[2], "adapter_config.json")
     rank, targets = config["r"], config["target_modules"]
     tensors: list[Tensor] = []
     for group in model.tensors:
@@ -104,7 +107,10 @@ def _adapter(name: str, source: str, model: ModelFacts) -> AdapterFacts:
     return AdapterFacts(name, source, None, config, rank, base, tuple(sorted(targets)), compress(tensors), files={})
 
 
-def _json(path: Path) -> Mapping[str, Any]:
+def _json(written: Sequence[Path], name: str, file: str) -> Mapping[str, Any]:
+    path = next(
+        (folder / name / file for folder in written if (folder / name / file).is_file()), written[-1] / name / file
+    )
     value: Mapping[str, Any] = json.loads(path.read_text())
     return value
 

@@ -153,6 +153,14 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True)
+class Method:
+    """One value of --quantization at one version."""
+
+    least: tuple[int, int] | None = None  # compute capability that it asks for; None = the engine names none
+    plugin: str = ""  # the package that it moved to; "" = it is in the engine itself
+
+
+@dataclass(frozen=True, slots=True)
 class EngineFacts:
     """One version of the engine: its flags and the few behaviours that plan and emit depend on."""
 
@@ -172,6 +180,9 @@ class EngineFacts:
     cpu: Mapping[str, Any] = field(default_factory=dict)  # CPU backend: block_size, dtypes, kv_space_unit, …_unset
     rope_key: str = ""  # of rotary scaling in --hf-overrides: "rope_parameters" | "rope_scaling"
     compute_capabilities: tuple[str, ...] = ()  # that the image is built for, "8.9" …; empty = not known
+    variables: tuple[str, ...] = ()  # of the environment, that the engine's own code reads
+    methods: Mapping[str, Method] = field(default_factory=dict)  # values of --quantization
+    lora_ranks: tuple[int, ...] = ()  # values of --max-lora-rank, rising
 
     def canonical(self, written: str) -> str:
         """`max_num_seqs`, `--max-num-seqs` and an alias of the catalogue are one flag: "max-num-seqs"."""

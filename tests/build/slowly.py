@@ -21,6 +21,6 @@ shard.write = slow
 
 def bootstrap() -> str:
     """`process.BOOTSTRAP` with that in it."""
-    start = "import importlib\nimportlib.import_module"
+    start = "module.main()"
     assert start in process.BOOTSTRAP
     return process.BOOTSTRAP.replace(start, f"{SLOW}\n{start}")

@@ -19,7 +19,7 @@ from deployc.build import faults
 from deployc.build.quantize import rows as quantize
 from deployc.build.weights.layout import FLOATS, Work
 from deployc.build.weights.safetensors_file import Reader
-from deployc.build.weights.tensors import BLOCK, CHUNK, DTYPES, as_bytes, as_float32, empty, is_finite, ranges
+from deployc.build.weights.tensors import BLOCK, CHUNK, DTYPES, as_bytes, as_float32, empty, is_finite, laid, ranges
 from deployc.build.weights.writer import Writer
 from deployc.facts.faults import Fault
 from deployc.types.facts import DTYPE_BYTES
@@ -87,7 +87,7 @@ def write(
                 writes.append((chunk, sum(len(content) for _, content in puts), out.submit(_put, writer, puts)))
 
         try:
-            for chunk in _chunks(reader, work, changes):
+            for chunk in _chunks(reader, writer, work, changes):
                 waiting.append((chunk, pool.submit(_made, chunk, writer)))
                 handed_on(threads + 1)
                 written(2)
@@ -99,7 +99,7 @@ def write(
             raise
 
 
-def _chunks(reader: Reader, work: Sequence[Work], changes: Changes) -> Iterator[Chunk]:
+def _chunks(reader: Reader, writer: Writer, work: Sequence[Work], changes: Changes) -> Iterator[Chunk]:
     """Every tensor's rows; all of the file's bytes are in one of them, in the order they lie."""
     for item in work:
         change = changes.of(item.name) if item.changed else None
@@ -109,7 +109,7 @@ def _chunks(reader: Reader, work: Sequence[Work], changes: Changes) -> Iterator[
         rows = item.shape[0] if item.shape else 1
         for first, last in ranges(item.shape, CHUNK):
             until = end if last == rows else min(at + (last - first) * stride, end)
-            raw = empty(until - at)
+            raw = empty(until - at, _place(writer, item.name, first) if item.copied else 0)
             reader.fill(raw, at)
             yield Chunk(item, change, raw, first, last)
             at = until
@@ -126,7 +126,7 @@ def _made(chunk: Chunk, writer: Writer) -> list[Put]:
     if item.copied:
         _check(chunk)
         return [(_place(writer, item.name, chunk.first), chunk.raw)]
-    stored = _plain(chunk) if item.scheme is None else _quantized(chunk, item.scheme)
+    stored = _plain(chunk, writer) if item.scheme is None else _quantized(chunk, item.scheme, writer)
     puts: list[Put] = [(_place(writer, name, chunk.first), as_bytes(tensor)) for name, tensor in stored.items()]
     if item.scheme is not None and chunk.last == item.shape[0]:
         for name, tensor in quantize.constants(item.scheme, item.name.removesuffix(".weight"), item.shape).items():
@@ -134,15 +134,15 @@ def _made(chunk: Chunk, writer: Writer) -> list[Put]:
     return puts
 
 
-def _plain(chunk: Chunk) -> dict[str, torch.Tensor]:
+def _plain(chunk: Chunk, writer: Writer) -> dict[str, torch.Tensor]:
     item = chunk.work
-    stored = torch.empty((chunk.last - chunk.first, *item.shape[1:]), dtype=DTYPES[item.dtype])
+    stored = _laid(chunk, writer, item.name, item.shape[1:], DTYPES[item.dtype])
     for first, last in _blocks(chunk):
         _rounded(chunk, first, last, stored[first:last])
     return {item.name: stored}
 
 
-def _quantized(chunk: Chunk, scheme: Scheme) -> dict[str, torch.Tensor]:
+def _quantized(chunk: Chunk, scheme: Scheme, writer: Writer) -> dict[str, torch.Tensor]:
     item = chunk.work
     module, stored = item.name.removesuffix(".weight"), dict[str, torch.Tensor]()
     for first, last in _blocks(chunk):
@@ -150,9 +150,14 @@ def _quantized(chunk: Chunk, scheme: Scheme) -> dict[str, torch.Tensor]:
         _rounded(chunk, first, last, plain)
         for name, rows in quantize.stored(scheme, module, plain).items():
             if name not in stored:
-                stored[name] = torch.empty((chunk.last - chunk.first, *rows.shape[1:]), dtype=rows.dtype)
+                stored[name] = _laid(chunk, writer, name, rows.shape[1:], rows.dtype)
             stored[name][first:last] = rows
     return stored
+
+
+def _laid(chunk: Chunk, writer: Writer, name: str, width: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+    """Room for a chunk's rows of a tensor, as they will lie in the file."""
+    return laid((chunk.last - chunk.first, *width), dtype, _place(writer, name, chunk.first))
 
 
 def _blocks(chunk: Chunk) -> list[tuple[int, int]]:

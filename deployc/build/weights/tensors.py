@@ -16,9 +16,10 @@ _BITS = {
     torch.float32: (torch.int32, 0x7F800000), torch.float64: (torch.int64, 0x7FF0000000000000),
 }  # fmt: skip
 """The whole number of a dtype's width, and the bits of infinity."""
+PAGE = 4096
 BLOCK = 2**18
 """Elements worked on at once: 1 MiB in float32, so that a block stays in a core's own cache from step to step."""
-CHUNK = 2**21
+CHUNK = 2**22
 """Elements handed to a thread at once."""
 
 
@@ -29,9 +30,20 @@ def as_float32(raw: bytearray | memoryview, dtype: str, shape: tuple[int, ...]) 
     return torch.frombuffer(raw, dtype=DTYPES[dtype]).reshape(shape).to(torch.float32, copy=True)
 
 
-def empty(size: int) -> memoryview:
-    """Memory to be filled, not zeroed before."""
-    return as_bytes(torch.empty(size, dtype=torch.uint8))
+def empty(size: int, begin: int = 0) -> memoryview:
+    """Memory to be filled, not zeroed before; it lies on its page as byte `begin` of a file on its own."""
+    return as_bytes(laid((size,), torch.uint8, begin))
+
+
+def laid(shape: tuple[int, ...], dtype: torch.dtype, begin: int) -> torch.Tensor:
+    """An uninitialized tensor in memory that lies on its page as byte `begin` of a file on its own, so that it can be
+    written from where it is; anywhere, where its numbers would not be aligned there."""
+    size = math.prod(shape) * dtype.itemsize
+    if begin % dtype.itemsize:
+        return torch.empty(shape, dtype=dtype)
+    memory = torch.empty(size + PAGE, dtype=torch.uint8)
+    first = (begin - memory.data_ptr()) % PAGE
+    return memory[first : first + size].view(dtype).view(shape)
 
 
 def is_finite(values: torch.Tensor) -> bool:

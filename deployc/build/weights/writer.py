@@ -1,17 +1,20 @@
 """Writing one safetensors file: under a temporary name, hashed on the way, past the page cache, synced, renamed.
 
 What is written in order goes to the disk in large aligned pieces with O_DIRECT, while the next piece is hashed: a copy
-through the page cache takes more time of the processor than all the arithmetic of a merge. File systems without
-O_DIRECT get the same pieces the usual way.
+through the page cache takes more time of the processor than all the arithmetic of a merge. Content that lies in memory
+as it will in the file (`tensors.laid`) goes there as it is, all but its ends; the rest is gathered into pieces. File
+systems without O_DIRECT get the same the usual way.
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import hashlib
 import mmap
 import os
+from collections import deque
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -19,8 +22,14 @@ from pathlib import Path
 from deployc.build.weights.safetensors_file import layout, sha256, sync
 from deployc.types.groups import Tensor
 
-PIECE = 8 * 2**20
-"""Bytes handed to the disk at once."""
+PIECE = 4 * 2**20
+"""Bytes gathered for the disk."""
+SENT = 4
+"""Writes that may be on their way to the disk."""
+ALIGNED = 4096
+"""What O_DIRECT wants of places in memory and file, at most."""
+DIRECT = 2**18
+"""Bytes from which on content is written from where it lies: below, a write costs more than a copy."""
 HELD = 64 * 2**20
 """Bytes that may wait in memory for those before them; past that all is written where it belongs, as it comes."""
 
@@ -43,10 +52,10 @@ class Writer:
         self._in_order = True
         self._waiting: dict[int, Content] = {}
         self._held = 0
-        self._disk = ThreadPoolExecutor(1)
-        self._pieces = [mmap.mmap(-1, PIECE), mmap.mmap(-1, PIECE)]  # page-aligned, as O_DIRECT wants them
+        self._disk = ThreadPoolExecutor(2)
+        self._pieces = deque(mmap.mmap(-1, PIECE) for _ in range(SENT + 1))  # page-aligned, as O_DIRECT wants them
         self._fill = 0  # bytes in the first piece
-        self._under_way: Future[None] | None = None
+        self._sent: deque[Future[None]] = deque()
         try:
             os.posix_fallocate(self._fd, 0, self.size)  # a full disk is met now, not after an hour of work
             self.write(0, header)
@@ -90,34 +99,53 @@ class Writer:
 
     def _append(self, content: Content) -> None:
         self._digest.update(content)
-        self._next += len(content)
         with memoryview(content) as view:
-            at = 0
-            while at < len(content):
-                take = min(PIECE - self._fill, len(content) - at)
-                self._pieces[0][self._fill : self._fill + take] = view[at : at + take]
-                self._fill, at = self._fill + take, at + take
-                if self._fill == PIECE:
-                    self._hand_on(self._next - len(content) + at - PIECE)
+            rest = self._gathered(view, -self._next % ALIGNED if self._lies_as_in_the_file(view) else len(view))
+            if whole := len(rest) // ALIGNED * ALIGNED:
+                self._hand_on()
+                self._send(rest[:whole], self._next)
+                self._next += whole
+            self._gathered(rest[whole:], len(rest) - whole)
 
-    def _hand_on(self, begin: int) -> None:
-        """The full piece to the disk, once the one before it is there."""
-        self._wait()
-        full, empty = self._pieces
-        self._under_way = self._disk.submit(self._put, full, begin)
-        self._pieces, self._fill = [empty, full], 0
+    def _lies_as_in_the_file(self, view: memoryview) -> bool:
+        """Whether it can go to the disk from where it is, and is worth a write of its own."""
+        if len(view) < DIRECT or view.readonly:
+            return False
+        return (ctypes.addressof(ctypes.c_ubyte.from_buffer(view)) - self._next) % ALIGNED == 0
 
-    def _wait(self) -> None:
-        if self._under_way is not None:
-            self._under_way.result()
-            self._under_way = None
+    def _gathered(self, view: memoryview, size: int) -> memoryview:
+        """The first `size` bytes into pieces; what is left of the view."""
+        at = 0
+        while at < size:
+            take = min(PIECE - self._fill, size - at)
+            self._pieces[0][self._fill : self._fill + take] = view[at : at + take]
+            self._fill, self._next, at = self._fill + take, self._next + take, at + take
+            if self._fill == PIECE:
+                self._hand_on()
+        return view[size:]
+
+    def _hand_on(self) -> None:
+        """What is gathered, a multiple of `ALIGNED`, to the disk."""
+        if self._fill:
+            self._send(memoryview(self._pieces[0])[: self._fill], self._next - self._fill)
+            self._pieces.rotate(-1)
+            self._fill = 0
+
+    def _send(self, content: memoryview, begin: int) -> None:
+        """To the disk, behind what is on the way there; no piece is filled again while it is."""
+        self._wait(SENT - 1)
+        self._sent.append(self._disk.submit(self._put, content, begin))
+
+    def _wait(self, most: int) -> None:
+        while len(self._sent) > most:
+            self._sent.popleft().result()
 
     def _scatter(self) -> None:
         """Write what waits, wherever it belongs; from now on nothing waits."""
         if not self._in_order:
             return
         self._in_order = False
-        self._wait()
+        self._wait(0)
         _through_the_cache(self._fd)
         with memoryview(self._pieces[0]) as piece, piece[: self._fill] as rest:
             self._put(rest, self._next - self._fill)
@@ -125,7 +153,7 @@ class Writer:
             self._put(content, begin)
         self._waiting.clear()
 
-    def _put(self, content: Content | mmap.mmap, begin: int) -> None:
+    def _put(self, content: Content, begin: int) -> None:
         at = 0
         with memoryview(content) as view:
             while at < len(view):
