@@ -28,13 +28,15 @@ from make_locks import WRITTEN, frozen  # noqa: E402
 HANDED = HERE / "handed"
 CASES = sorted(path.parent.name for path in HANDED.glob("*/case.yaml"))
 PLANNED = [name for name in CASES if (HANDED / name / "deploy.yaml").is_file()]
-KEYS = {"source", "what", "reported", "here", "claim", "since", "effect", "expect", "quiet", "emitted"}
+KEYS = {"source", "what", "reported", "here", "claim", "verdict", "since", "effect", "expect", "quiet", "emitted"}
+VERDICTS = {"right", "wrong", "outdated", "depends", "default"}
 SECRETS = {"DEPLOYC_API_KEY": "sk-0123456789abcdef", "HF_TOKEN": "hf_0123456789abcdef"}
 
 
 def case_of(name: str) -> dict[str, Any]:
     """case.yaml. `expect`: [{code, severity, says: words of its summary, detail or fix}]; `quiet`: codes that must not
-    be said; `emitted`: file of the bundle -> texts in it, where what went wrong cannot be written any more."""
+    be said; `emitted`: file of the bundle -> texts in it, where what went wrong cannot be written any more. `claim` is
+    advice that circulates, `verdict` one of VERDICTS on it, `since` of which version, `effect` what was measured."""
     read: dict[str, Any] = YAML(typ="safe", pure=True).load((HANDED / name / "case.yaml").read_text())
     return read
 
@@ -43,6 +45,7 @@ def case_of(name: str) -> dict[str, Any]:
 def test_a_case_says_what_it_is(name: str) -> None:
     case = case_of(name)
     assert case.keys() <= KEYS
+    assert ("claim" in case) == ("verdict" in case) and case.get("verdict", "right") in VERDICTS
     assert case["source"] and case["what"] and (case.get("expect") or case.get("emitted"))
     assert all(one.keys() == {"code", "severity", "says"} for one in case.get("expect", []))
 
