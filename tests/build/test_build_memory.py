@@ -54,7 +54,7 @@ def growth(small: Small, weights: str) -> int:
 
 @pytest.mark.parametrize("weights", ["none", "int8"])
 def test_memory_is_that_of_blocks(weights: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    start = "import importlib\nimportlib.import_module"
+    start = "module.main()"
     monkeypatch.setattr(process, "BOOTSTRAP", process.BOOTSTRAP.replace(start, SMALL_BLOCKS + start))
     small = zeros(Small(tmp_path))
     with Reader(small.root / "model" / "model.safetensors", "./model") as reader:
