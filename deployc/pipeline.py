@@ -84,6 +84,7 @@ def resolved(
     from deployc.facts import resolve
     from deployc.facts.calibration import calibration
     from deployc.facts.gpu_profile import cards
+    from deployc.facts.lore import lore
 
     env = os.environ if env is None else env
     analysis = shape(path, env)
@@ -95,10 +96,16 @@ def resolved(
     )
     analysis.report.extend(report)
     if analysis.facts is not None:
-        constants = calibration(analysis.facts.engine.version)
+        version = analysis.facts.engine.version
         texts, report = named_texts(deploy)
         analysis.report.extend(report)
-        known = replace(analysis.facts, calibration=constants, known_cards=cards(), texts=texts)
+        known = replace(
+            analysis.facts,
+            calibration=calibration(version),
+            known_cards=cards(),
+            lore=lore(version),
+            texts=texts,
+        )
         analysis.facts = as_served(deploy, known)
     return analysis
 

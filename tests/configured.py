@@ -10,6 +10,7 @@ from handmade import deploy_of, engine_facts
 
 from deployc.choose import decide
 from deployc.facts.calibration import calibration
+from deployc.facts.lore import lore
 from deployc.facts.model import from_config
 from deployc.rules import judge
 from deployc.rules.case import Case
@@ -71,7 +72,7 @@ def facts_of(
         batch_defaults=({"device": "cpu", "tokens": 2048, "seqs": 128}, {"tokens": tokens, "seqs": seqs}),
         graphs_in_budget=("V2",) if graphs_in_budget else (),
     )
-    return Facts(model, (), cards, engine, locked=True, calibration=calibration(engine.version))
+    return Facts(model, (), cards, engine, locked=True, calibration=calibration(version), lore=lore(version))
 
 
 def yaml_of(**sections: str) -> str:

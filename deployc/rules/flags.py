@@ -10,7 +10,6 @@ from typing import Any
 from deployc.cost.written import as_count, written_flag
 from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.case import Case
-from deployc.rules.gone import GONE
 from deployc.types.facts import Flag
 
 OWNERS = {
@@ -52,7 +51,7 @@ def known(case: Case) -> Iterator[Diagnostic]:
         name = case.facts.engine.canonical(written)
         if name in flags or (name.startswith("no-") and name[3:] in flags):
             continue
-        if name in GONE:
+        if name in case.facts.lore.gone:
             yield _gone(case, written, name)
             continue
         close = get_close_matches(name, list(flags), 1, 0.7)
@@ -66,12 +65,14 @@ def known(case: Case) -> Iterator[Diagnostic]:
 
 
 def _gone(case: Case, written: str, name: str) -> Diagnostic:
-    gone = GONE[name]
+    gone = case.facts.lore.gone[name]
+    instead = gone.put(json.dumps(case.deploy.engine.args[written]))
+    why = f" {gone.why}" if gone.why else ""
     return error(
         "DC502",
         "the engine no longer has this flag",
-        f"--{name} went in vLLM {gone.since}; {case.facts.engine.version} would not start with it.",
-        f"remove it: {gone.instead}" if gone.instead else "remove it: nothing stands in its place",
+        f"--{name} went in vLLM {gone.gone}; {case.facts.engine.version} would not start with it.{why}",
+        f"remove it; {instead}" if instead else "remove it: nothing needs to stand in its place",
         case.deploy.at(("engine", "args", written)),
     )
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from deployc.types.architecture import Architecture
 from deployc.types.calibration import NOT_CALIBRATED, Calibration
 from deployc.types.config import Config, language, put, quantization
+from deployc.types.lore import NO_LORE, Lore
 from deployc.types.runner import RunnerRule
 from deployc.types.scheme import weights_in
 
@@ -217,6 +218,7 @@ class Facts:
     locked: bool  # all of it came from deploy.lock or local folders
     calibration: Calibration = NOT_CALIBRATED  # the cost model's constants: tool data, in no lockfile
     known_cards: tuple[GpuFacts, ...] = ()  # every card with a profile, by memory: tool data too
+    lore: Lore = NO_LORE  # what is known beyond this version of the engine: tool data too
     texts: Mapping[str, str] = field(default_factory=dict)  # text of the user's as deploy.yaml names it -> "sha256:…"
     base: ModelFacts | None = None  # where merged adapters give the model other shapes: the model before, `model` after
     mended: tuple[str, ...] = ()  # what of its shape they change, in words
