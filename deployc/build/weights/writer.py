@@ -100,7 +100,8 @@ class Writer:
     def _append(self, content: Content) -> None:
         self._digest.update(content)
         with memoryview(content) as view:
-            rest = self._gathered(view, -self._next % ALIGNED if self._lies_as_in_the_file(view) else len(view))
+            head = -self._next % ALIGNED if self._lies_as_in_the_file(view) else len(view)
+            rest = self._gathered(view, min(head, len(view)))
             if whole := len(rest) // ALIGNED * ALIGNED:
                 self._hand_on()
                 self._send(rest[:whole], self._next)
@@ -154,14 +155,16 @@ class Writer:
         self._waiting.clear()
 
     def _put(self, content: Content, begin: int) -> None:
-        at = 0
+        at, past_the_cache = 0, True
         with memoryview(content) as view:
             while at < len(view):
                 try:
                     at += os.pwrite(self._fd, view[at:], begin + at)
                 except OSError as wrong:
-                    if wrong.errno != errno.EINVAL or not _through_the_cache(self._fd):
+                    if wrong.errno != errno.EINVAL or not past_the_cache:
                         raise
+                    _through_the_cache(self._fd)
+                    past_the_cache = False
 
     def __enter__(self) -> Writer:
         return self
@@ -180,10 +183,6 @@ def _opened(path: Path) -> int:
         return os.open(path, flags, 0o644)
 
 
-def _through_the_cache(descriptor: int) -> bool:
-    """Take O_DIRECT off; False where it is not on."""
-    flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
-    if not flags & os.O_DIRECT:
-        return False
-    fcntl.fcntl(descriptor, fcntl.F_SETFL, flags & ~os.O_DIRECT)
-    return True
+def _through_the_cache(descriptor: int) -> None:
+    """Take O_DIRECT off, if it is on."""
+    fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) & ~os.O_DIRECT)
