@@ -7,7 +7,7 @@ from typing import Any
 
 from deployc.data import profiles
 from deployc.facts.codec import decode
-from deployc.facts.engine import release
+from deployc.facts.catalogue.history import release
 from deployc.types.engine_memory import EngineMemory
 
 

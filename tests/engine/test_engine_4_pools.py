@@ -19,7 +19,6 @@ from engine_fixtures import Serving
 from real_engine import EXAMPLE, engine
 
 from deployc.cost.kv_cache import layout
-from deployc.data import profiles
 from deployc.facts.calibration import calibration
 from deployc.facts.engine import load
 from deployc.types.facts import Facts
@@ -68,7 +67,7 @@ by the kernel with blocks of 16, which it chooses only where the host has no AMX
 
 
 def facts(config: dict[str, Any]) -> Facts:
-    shipped = load(profiles() / "engines" / f"vllm-{VERSION}.json")
+    shipped = load(VERSION)
     return replace(facts_of(config, (HOST,)), engine=shipped, calibration=calibration(VERSION))
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from small_engine import small_engine
 
+from deployc.facts import engine
 from deployc.facts.catalogue import Unreadable
 from deployc.facts.catalogue.__main__ import main
 from deployc.facts.catalogue.behaviour import behaviours
 from deployc.facts.catalogue.fetch import fetch, unpack
 from deployc.facts.catalogue.parser import flags
-from deployc.facts.engine import load
-from deployc.types.facts import Flag
+from deployc.types.facts import EngineFacts, Flag
 
 GOING = "Deprecated: this option will be removed."
 GONE = "--old-way is deprecated and has no effect."
@@ -218,21 +218,77 @@ def test_a_parser_of_another_shape_is_refused(tmp_path: Path, stem: str, was: st
         flags(small_engine(tmp_path, **{stem: (was, now)}))
 
 
-def test_the_file_that_is_written_is_the_one_that_is_read(tmp_path: Path) -> None:
+def stored(folder: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> EngineFacts:
+    monkeypatch.setattr(engine, "_folder", lambda: folder)
+    return engine.load(version)
+
+
+def test_the_tables_that_are_written_are_those_that_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tree = small_engine(tmp_path / "sources")
     assert main(["1.2.3", "--sources", str(tree.root), "--output", str(tmp_path)]) == 0
-    facts = load(tmp_path / "vllm-1.2.3.json")
+    facts = stored(tmp_path, monkeypatch, "1.2.3")
     assert list(facts.flags.values()) == EXPECTED
     assert (facts.version, facts.image, facts.cuda) == ("1.2.3", "vllm/vllm-openai:v1.2.3", "13.0")
+    assert facts.source == "vllm 1.2.3, its source package, read by python -m deployc.facts.catalogue"
     assert facts.v2_architectures == ("A", "B")
     assert facts.batch_defaults[0]["device"] == "cpu"
-    lines = (tmp_path / "vllm-1.2.3.json").read_text().splitlines()
-    assert [json.loads(line.strip().rstrip(","))["name"] for line in lines if line.startswith('    {"name"')] == [
-        flag.name for flag in EXPECTED
-    ]
+    lines = (tmp_path / "flags.json").read_text().splitlines()
+    assert [next(iter(json.loads(f"{{{line.rstrip(',')}}}"))) for line in lines[1:-1]] == [f.name for f in EXPECTED]
 
 
-def test_what_cannot_be_read_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def folded(folder: Path, *read: tuple[str, dict[str, tuple[str, str]]]) -> None:
+    for index, (version, changed) in enumerate(read):
+        tree = small_engine(folder / f"sources-{index}", **changed)
+        assert main([version, "--sources", str(tree.root), "--output", str(folder)]) == 0
+
+
+HALF = {"cache": ("default=0.9", "default=0.5")}
+LONGER = {"cache": ("@config", "\n\n@config")}
+
+
+def test_a_new_version_is_a_diff_of_what_changed(tmp_path: Path) -> None:
+    """Places move with every version; where only they did, no line changes."""
+    folded(tmp_path, ("1.2.0", {}))
+    before = {path.name: path.read_text().splitlines() for path in tmp_path.glob("*.json")}
+    folded(tmp_path, ("1.10.0", LONGER))
+    assert {path.name: path.read_text().splitlines() for path in tmp_path.glob("[bf]*.json")} == {
+        name: lines for name, lines in before.items() if name != "versions.json"
+    }
+    folded(tmp_path, ("1.9.0", HALF))
+    changed = [line for line in (tmp_path / "behaviour.json").read_text().splitlines() if '"1.9.0"' in line]
+    assert [line.partition(":")[0].strip() for line in changed] == ['"gpu_memory_utilization"']
+    assert json.loads((tmp_path / "versions.json").read_text())["versions"] == ["1.2.0", "1.9.0", "1.10.0"]
+
+
+def test_versions_are_folded_in_any_order_to_the_same_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[tuple[str, dict[str, tuple[str, str]]]] = [("1.2.0", {}), ("1.9.0", HALF), ("1.10.0", {})]
+    for name, picked in (("a", read), ("b", read[::-1]), ("c", [read[1], *read])):
+        (tmp_path / name).mkdir()
+        folded(tmp_path / name, *picked)
+    texts = {tuple(path.read_text() for path in sorted((tmp_path / n).glob("*.json"))) for n in "abc"}
+    assert len(texts) == 1
+    found = [stored(tmp_path / "a", monkeypatch, version).gpu_memory_utilization for version, _ in read]
+    assert found == [0.9, 0.5, 0.9]
+
+
+def test_a_version_read_anew_replaces_its_own_column_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folded(tmp_path, ("1.2.0", {}), ("1.3.0", {}), ("1.4.0", {}), ("1.2.0", HALF))
+    found = {v: stored(tmp_path, monkeypatch, v).gpu_memory_utilization for v in ("1.2.0", "1.3.0", "1.4.0")}
+    assert found == {"1.2.0": 0.5, "1.3.0": 0.9, "1.4.0": 0.9}
+    entries = json.loads((tmp_path / "behaviour.json").read_text())["gpu_memory_utilization"]
+    assert [entry[2].partition(" of ")[2] for entry in entries] == ["", "1.2.0"], "whose line it is, is said"
+
+
+def test_a_flag_that_went_and_came_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without = {"cli_args": ('parser.add_argument("--api-server-count", "-asc", type=int, default=None)', "pass")}
+    folded(tmp_path, ("1.0.0", {}), ("1.1.0", without), ("1.2.0", {}), ("1.3.0", without))
+    every = ("1.0.0", "1.1.0", "1.2.0", "1.3.0")
+    had = [version for version in every if "api-server-count" in stored(tmp_path, monkeypatch, version).flags]
+    assert had == ["1.0.0", "1.2.0"]
+    assert engine.flag_history("api-server-count") == engine.flag_history("asc") == ("1.2.0", "1.3.0")
+
+
+def test_what_cannot_be_read_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tree = small_engine(tmp_path / "sources", cache=("default=0.9", "default=computed()"))
     assert main(["1.2.3", "--sources", str(tree.root), "--output", str(tmp_path)]) == 1
     assert "no plain default" in capsys.readouterr().err

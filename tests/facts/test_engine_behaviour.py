@@ -7,13 +7,12 @@ from dataclasses import replace
 import pytest
 from handmade import architecture
 
-from deployc.data import profiles
 from deployc.facts.engine import load, versions
 from deployc.types.architecture import Architecture, LayerCache
 from deployc.types.facts import EngineFacts
 
 GIB = 2**30
-ENGINES = {version: load(profiles() / "engines" / f"vllm-{version}.json") for version in versions()}
+ENGINES = {version: load(version) for version in versions()}
 
 
 def minor(version: str) -> int:

@@ -13,8 +13,9 @@ from handmade import QWEN_ON_4090, deploy_of
 
 from deployc.data import profiles
 from deployc.facts import engine as module
+from deployc.facts.catalogue.history import at
 from deployc.facts.codec import decode, encode
-from deployc.facts.engine import engine, load, versions
+from deployc.facts.engine import engine, flag_history, load, versions
 from deployc.types.facts import EngineFacts, Flag
 
 DATA = Path(__file__).parent / "data"
@@ -105,7 +106,7 @@ def test_a_flag_is_as_the_real_parser_has_it(action: dict[str, Any]) -> None:
         assert written(action["default"]) == flag.default
 
 
-FLAGS = load(profiles() / "engines" / "vllm-0.32.0.json").flags
+FLAGS = load("0.32.0").flags
 
 
 def written(representation: str) -> str:
@@ -123,13 +124,16 @@ BEHAVIOURS = {
 
 
 def test_every_behaviour_names_its_place() -> None:
+    read = json.loads((profiles() / "engines" / "vllm" / "behaviour.json").read_text())
+    for name, entries in read.items():
+        for since, value, *place in entries:
+            assert since in versions(), name
+            if value is not None:
+                path, _, line = place[0].rpartition(":")
+                assert path.startswith(("vllm/", "docker/")), f"{since} {name}"
+                assert int(line) > 0, f"{since} {name}"
     for version in versions():
-        read = json.loads((profiles() / "engines" / f"vllm-{version}.json").read_text())
-        for name, entry in read["behaviour"].items():
-            path, _, line = entry["source"].rpartition(":")
-            assert path.startswith(("vllm/", "docker/")), f"{version} {name}"
-            assert int(line) > 0, f"{version} {name}"
-        assert read["behaviour"].keys() >= BEHAVIOURS, version
+        assert at(read, version).keys() >= BEHAVIOURS, version
 
 
 def test_a_catalogue_survives_the_lockfile() -> None:
@@ -138,14 +142,24 @@ def test_a_catalogue_survives_the_lockfile() -> None:
 
 
 @pytest.mark.parametrize(
-    "version", ["0.32.1", "0.34.0", "0.15.0", "latest", "0.33", "../vllm-0.33.0", "", "0.33.0+cpu"]
+    ("version", "near"),
+    [
+        ("0.32.1", "0.31.0, 0.32.0, 0.33.0"),
+        ("0.34.0", "0.32.0, 0.33.0"),
+        ("0.7.3", "0.8.0, 0.8.1"),
+        ("0.33", "0.31.0, 0.32.0, 0.33.0"),
+        ("latest", "0.32.0, 0.33.0"),
+        ("../vllm-0.33.0", "0.32.0, 0.33.0"),
+        ("", "0.32.0, 0.33.0"),
+        ("0.33.0+cpu", "0.32.0, 0.33.0"),
+    ],
 )
-def test_a_version_without_a_catalogue_is_refused(version: str) -> None:
+def test_a_version_without_a_catalogue_is_refused(version: str, near: str) -> None:
     facts, report = engine(deploy_of(QWEN_ON_4090.replace("version: 0.32.0", f"version: '{version}'")))
     assert facts is None
     [diagnostic] = report
     assert (diagnostic.code, str(diagnostic.at)) == ("DC550", "deploy.yaml:19:12")
-    assert "0.25.1, 0.26.0" in diagnostic.detail
+    assert f"Nearest known: {near} (of {len(versions())}, 0.8.0 to 0.33.0)" in diagnostic.detail
     assert f"python -m deployc.facts.catalogue {version}" in diagnostic.fix
 
 
@@ -154,20 +168,38 @@ def test_a_v_before_the_version_is_named() -> None:
     assert [d.fix for d in report] == ["Write it without the v: 0.32.0."]
 
 
-DAMAGE = ["", "{", "[]", "{}", '{"behaviour": {}, "flags": []}', '{"behaviour": {"new": {"value": 1}}, "flags": [{}]}']
+DAMAGE = [
+    (file, text)
+    for file in ("flags.json", "behaviour.json", "versions.json")
+    for text in ("", "{", "[]", "null", '{"max-model-len": 1}', '{"max-model-len": [["0.8.0"]]}', '{"versions": [1]}')
+    if (file, text) != ("flags.json", "{}")
+] + [("behaviour.json", "{}"), ("behaviour.json", '{"new": [["0.8.0", 1]]}'), ("flags.json", '{"a": [["0.8.0", {}]]}')]
 
 
-@pytest.mark.parametrize("text", DAMAGE)
-def test_a_damaged_catalogue_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+@pytest.mark.parametrize(("file", "text"), DAMAGE)
+def test_a_damaged_catalogue_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str) -> None:
+    shutil.copytree(profiles() / "engines" / "vllm", tmp_path, dirs_exist_ok=True)
     monkeypatch.setattr(module, "_folder", lambda: tmp_path)
-    (tmp_path / "vllm-0.32.0.json").write_text(text)
+    (tmp_path / file).write_text(text)
     facts, report = engine(deploy_of(QWEN_ON_4090))
     assert facts is None
     assert [d.code for d in report] == ["DC551"]
 
 
-def test_versions_are_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_not_there_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_folder", lambda: tmp_path)
-    for version in ("0.9.2", "0.25.0", "0.10.0", "0.25.0.post1"):
-        shutil.copy(profiles() / "engines" / "vllm-0.33.0.json", tmp_path / f"vllm-{version}.json")
-    assert versions() == ("0.9.2", "0.10.0", "0.25.0", "0.25.0.post1")
+    assert [d.code for d in engine(deploy_of(QWEN_ON_4090))[1]] == ["DC551"]
+
+
+@pytest.mark.parametrize(
+    ("name", "span"),
+    [
+        ("max-model-len", ("0.8.0", None)),
+        ("swap-space", ("0.8.0", "0.18.0")),
+        ("num-scheduler-steps", ("0.8.0", "0.10.1")),
+        ("shutdown-timeout", ("0.18.0", None)),
+        ("never-was", None),
+    ],
+)
+def test_when_a_flag_came_and_went(name: str, span: tuple[str, str | None] | None) -> None:
+    assert flag_history(name) == span

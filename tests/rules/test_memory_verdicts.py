@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from configured import GIB, QWEN_7B, card, case_of, facts_of
 
-from deployc.data import profiles
 from deployc.diagnostics import Diagnostic
 from deployc.facts.engine import load
 from deployc.rules import memory, start
@@ -252,7 +251,7 @@ def test_images_that_the_second_runner_did_not_profile(version: str, expected: s
     facts = facts_with(cards=(card("odd", 24 * GIB),), version=version)
     tower = Tower("vision", 27, 1152, 4304, 16, patch_size=14, image_size=896, tokens=256)
     architecture = replace(facts.model.architecture, towers=(tower,))
-    engine = load(profiles() / "engines" / f"vllm-{version}.json")
+    engine = load(version)
     facts = replace(facts, engine=engine, model=replace(facts.model, architecture=architecture))
     written = "{version: %s, gpu_memory_utilization: %s, args: {max-num-batched-tokens: 8192}}"
     found = list(start.images_outside_the_profile(case_of(facts, engine=written % (version, 0.92))))

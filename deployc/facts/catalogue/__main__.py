@@ -1,4 +1,4 @@
-"""`python -m deployc.facts.catalogue VERSION… [--sources FOLDER] [--output FOLDER]`: write the catalogue of a version.
+"""`python -m deployc.facts.catalogue VERSION… [--sources FOLDER] [--output FOLDER]`: fold versions into the catalogue.
 
 `--sources` takes an unpacked source package instead of fetching it (one version then).
 """
@@ -10,33 +10,31 @@ import sys
 import tempfile
 from pathlib import Path
 
-from deployc import files
 from deployc.data import profiles
 from deployc.facts.catalogue.fetch import fetch
 from deployc.facts.catalogue.source import Tree, Unreadable
-from deployc.facts.catalogue.write import render
+from deployc.facts.catalogue.write import add
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write one file a version; 0, or 1 where a version could not be read (the others are written all the same)."""
+    """Fold one version after the other into the tables; 0, or 1 where one could not be read (the others are in them)."""
     parser = argparse.ArgumentParser(prog="python -m deployc.facts.catalogue")
     parser.add_argument("versions", nargs="+", metavar="VERSION")
     parser.add_argument("--sources", type=Path, help="an unpacked source package, instead of fetching it")
-    parser.add_argument("--output", type=Path, default=profiles() / "engines")
+    parser.add_argument("--output", type=Path, default=profiles() / "engines" / "vllm")
     options = parser.parse_args(arguments)
     if options.sources and len(options.versions) > 1:
         parser.error("--sources holds one version")
     failed = 0
     for version in options.versions:
-        path = options.output / f"vllm-{version}.json"
         try:
             with tempfile.TemporaryDirectory() as folder:
-                files.write(path, render(version, Tree(options.sources or fetch(version, Path(folder)))), mode=0o644)
+                written = add(version, Tree(options.sources or fetch(version, Path(folder))), options.output)
         except Unreadable as why:
             sys.stderr.write(f"vllm {version}: {why}\n")
             failed = 1
         else:
-            sys.stdout.write(f"{path}\n")
+            sys.stdout.write(f"vllm {version}: {', '.join(map(str, written))}\n")
     return failed
 
 

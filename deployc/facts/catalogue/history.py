@@ -1,38 +1,91 @@
 """What changed from version to version, in one table: an entry a change, so that a new version is a diff of changes.
 
 Read of versions {version: {name: value}} becomes {name: [[since, value], …]}, oldest first; a value of null says that
-from that version on there is none of that name.
+from that version on there is none of that name. An entry may have a third part, the place in the sources of `since`
+that the value was read at: places move with every version, values do not, so a place alone is no change.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from deployc.facts.engine import release
-
 History = Mapping[str, Sequence[Sequence[Any]]]
-"""Name -> [since, value], by rising version."""
+"""Name -> [since, value] or [since, value, place], by rising version."""
+
+_NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)")
 
 
-def fold(read: Mapping[str, Mapping[str, Any]]) -> dict[str, list[list[Any]]]:
-    """All versions as one history, names sorted."""
+def release(version: str) -> tuple[int, ...]:
+    """ "v0.19.0rc1" as (0, 19, 0): what comes after the numbers is no part of it; empty where there are none."""
+    numbers = _NUMBERS.match(version)
+    return tuple(int(number) for number in numbers[1].split(".")) if numbers else ()
+
+
+def order(version: str) -> tuple[tuple[int, ...], str]:
+    """What versions are sorted by: "0.8.5" before "0.8.5.post1"."""
+    return release(version), version
+
+
+def fold(
+    read: Mapping[str, Mapping[str, Any]], places: Mapping[str, Mapping[str, str]] | None = None
+) -> dict[str, list[list[Any]]]:
+    """All versions as one history, names sorted; `places` by version and name as `read`."""
     history: dict[str, list[list[Any]]] = {name: [] for name in sorted({n for values in read.values() for n in values})}
-    for version in sorted(read, key=release):
+    for version in sorted(read, key=order):
+        own = (places or {}).get(version, {})
         for name, entries in history.items():
             value = read[version].get(name)
             if value != (entries[-1][1] if entries else None):
-                entries.append([version, value])
+                entries.append([version, value, own[name]] if name in own else [version, value])
     return history
+
+
+def put(
+    history: History,
+    known: Sequence[str],
+    version: str,
+    values: Mapping[str, Any],
+    places: Mapping[str, str] | None = None,
+) -> dict[str, list[list[Any]]]:
+    """The history of the `known` versions with one more, or with one of them read anew; the others stay as they are."""
+    read = {one: at(history, one) for one in known} | {version: values}
+    where = {one: _places(history, one) for one in known} | {version: places or {}}
+    return fold(read, where)
 
 
 def at(history: History, version: str) -> dict[str, Any]:
     """What a version has, in the order of the history."""
-    asked, found = release(version), {}
+    return {name: entry[1] for name, entry in _entries(history, version).items() if entry[1] is not None}
+
+
+def _entries(history: History, version: str) -> dict[str, Sequence[Any]]:
+    asked, found = order(version), {}
+    begun: dict[str, bool] = {}  # versions recur in many entries: each is compared once
     for name, entries in history.items():
-        for since, value in reversed(entries):
-            if release(since) <= asked:
-                if value is not None:
-                    found[name] = value
+        for entry in reversed(entries):
+            since = entry[0]
+            if since not in begun:
+                begun[since] = order(since) <= asked
+            if begun[since]:
+                found[name] = entry
                 break
     return found
+
+
+def _places(history: History, version: str) -> dict[str, str]:
+    """By name; a place in the sources of an earlier version says so: it may come to stand at the head of an entry."""
+    made = {}
+    for name, (since, _, *place) in _entries(history, version).items():
+        if place:
+            told = since == version or " of " in place[0]
+            made[name] = place[0] if told else f"{place[0]} of {since}"
+    return made
+
+
+def text(history: History) -> str:
+    """As a file: one name a line."""
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(entries)}" for name, entries in history.items())
+    return f"{{\n{lines}\n}}\n"

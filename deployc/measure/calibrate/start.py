@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from deployc.cost.batch import batch_defaults
 from deployc.cost.kv_cache import keeps_prefixes
 from deployc.cost.kv_cache.element import ELEMENT_BYTES
-from deployc.data import profiles
 from deployc.facts import engine
 from deployc.facts.calibration import calibration
+from deployc.facts.catalogue.history import release
 from deployc.facts.faults import Fault
 from deployc.facts.model import from_config
 from deployc.measure.calibrate.card import Card, card
@@ -107,11 +107,11 @@ def _engine(row: Row, told: _Told) -> tuple[EngineFacts, str]:
     version = _nearest(said, engine.versions())
     if version != row.version:
         of = f"vLLM {said}" if said else "an unknown version"
-        told.notes.append(f"{of} taken as {version}{', in memory as itself' if said and engine.release(said) else ''}")
-    if row.version is None or engine.release(row.version)[:2] != engine.release(version)[:2]:
+        told.notes.append(f"{of} taken as {version}{', in memory as itself' if said and release(said) else ''}")
+    if row.version is None or release(row.version)[:2] != release(version)[:2]:
         told.assumed.add("version")
     facts = _loaded(version)
-    own = said if said and engine.release(said) else version
+    own = said if said and release(said) else version
     return facts if row.block_size is None else replace(facts, block_size=row.block_size), own
 
 
@@ -128,22 +128,22 @@ def _of_thread(source: str) -> str | None:
 
 def _nearest(said: str | None, known: tuple[str, ...]) -> str:
     """The nearest by minor version, then by patch; the newest where the row names none."""
-    wanted = engine.release(said) if said else ()
+    wanted = release(said) if said else ()
     if not wanted:
         return known[-1]
-    return min(known, key=lambda version: [abs(a - b) for a, b in zip(engine.release(version), wanted, strict=False)])
+    return min(known, key=lambda version: [abs(a - b) for a, b in zip(release(version), wanted, strict=False)])
 
 
 @cache
 def _loaded(version: str) -> EngineFacts:
-    return engine.load(profiles() / "engines" / f"vllm-{version}.json")
+    return engine.load(version)
 
 
 def _choices(row: Row, model: ModelFacts, known: EngineFacts, version: str, of_card: Card, told: _Told) -> Choices:
     asked = Facts(model, (), (of_card.facts,), known, locked=True, calibration=calibration(version))
     positions = model.architecture.max_position_embeddings
     length = told.default("max_model_len", row.max_model_len, positions, "the model's positions")
-    old = engine.release(version) < engine.release(released()["before_v1"]["until"])
+    old = release(version) < release(released()["before_v1"]["until"])
     tokens, seqs = _before_v1(length.value) if old else batch_defaults(_one_card(model, of_card, known))
     why, needs = ("the default before V1", "") if old else (f"vLLM {known.version}'s default on this card", "card")
     tp = told.default("tensor_parallel_size", row.tensor_parallel_size, row.cards or 1, "as many as cards are named")
