@@ -26,19 +26,24 @@ def capture_sizes(max_num_seqs: int, max_num_batched_tokens: int) -> int:
     return len(sizes) + len(range(8, min(top, 255) + 1, 8)) + len(range(256, top + 1, 16))
 
 
-def captured(choices: Choices) -> int:
-    """Full graphs of one engine: with served adapters every size twice, with and without them.
+def twice(facts: Facts, choices: Choices) -> bool:
+    """Whether every size is captured with adapters and once more without.
 
     vllm/config/compilation.py, cudagraph_specialize_lora.
     """
+    return choices.adapter_mode.value == "serve" and facts.calibration.memory.graphs_twice
+
+
+def captured(facts: Facts, choices: Choices) -> int:
+    """Full graphs of one engine."""
     sizes = capture_sizes(choices.max_num_seqs.value, choices.max_num_batched_tokens.value)
-    return sizes * (2 if choices.adapter_mode.value == "serve" else 1)
+    return sizes * (2 if twice(facts, choices) else 1)
 
 
 def graph_parts(facts: Facts, choices: Choices, layers: int) -> tuple[float, float]:
     """What the graphs of a rank with so many layers grow with: sizes x layers, and bytes of the largest one's layer."""
     width = layer_width(facts.model.architecture, choices)
-    return float(captured(choices) * layers), largest_graph(choices) * width * SERVED_BYTES[choices.dtype.value]
+    return float(captured(facts, choices) * layers), largest_graph(choices) * width * SERVED_BYTES[choices.dtype.value]
 
 
 def cuda_graphs(facts: Facts, choices: Choices, layers: int) -> Figure:

@@ -12,7 +12,7 @@ from deployc.cost.activations import moments
 from deployc.cost.arithmetic import prompt_arithmetic
 from deployc.cost.capability import reads_fp8_kv
 from deployc.cost.context import positions
-from deployc.cost.cuda_graphs import captured
+from deployc.cost.cuda_graphs import captured, twice
 from deployc.cost.kv_cache import Layout, layout
 from deployc.cost.memory import memory
 from deployc.cost.other_cards import smallest_card
@@ -126,8 +126,7 @@ def _weights(facts: Facts, choices: Choices) -> tuple[Share, ...]:
 
 
 def _graphs(facts: Facts, choices: Choices) -> Graphs:
-    twice = choices.adapter_mode.value == "serve"
-    return Graphs(captured(choices), twice, counts_graphs(facts, choices))
+    return Graphs(captured(facts, choices), twice(facts, choices), counts_graphs(facts, choices))
 
 
 def _activations(facts: Facts, choices: Choices) -> tuple[Share, ...]:

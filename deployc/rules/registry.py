@@ -8,6 +8,7 @@ from deployc.rules import (
     advice,
     cards,
     context,
+    cores,
     exposure,
     flags,
     formats,
@@ -17,6 +18,7 @@ from deployc.rules import (
     quantized,
     sla,
     start,
+    trades,
     unfollowed,
 )
 from deployc.rules.case import Case, Rule
@@ -57,6 +59,10 @@ RULES: tuple[Rule, ...] = (
     start.graphs_outside_the_budget,
     start.images_outside_the_profile,
     memory.host_holds_it,
+    trades.graphs_in_the_budget,
+    trades.graphs_for_adapters,
+    trades.tokens_of_a_step,
+    trades.share_below_the_engines_own,
     unfollowed.unfollowed,
     offload.weights_in_host_memory,
     sla.limits,
@@ -68,6 +74,7 @@ RULES: tuple[Rule, ...] = (
     advice.settings,
     advice.fp8_for_nothing,
     advice.host_bound,
+    cores.enough_cores,
     exposure.open_without_key,
 )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from deployc import units
 from deployc.cost.activations import encoder_bytes, profiles_images
+from deployc.cost.cuda_graphs import twice
 from deployc.cost.kv_cache import layout
 from deployc.cost.memory import memory
 from deployc.cost.other_cards import starts
@@ -162,7 +163,8 @@ def _smaller_graphs(case: Case, left: Figure) -> Iterator[str]:
         merged = with_value(case.choices, adapter_mode="merge")
         graphs = memory(case.facts, merged)[0].cuda_graphs
         if graphs.high <= left.low:
-            yield f"set mode: merge (graphs of at most {units.show_bytes(graphs.high)}, one for each size and not two)"
+            one = ", one for each size and not two" if twice(case.facts, case.choices) else ""
+            yield f"set mode: merge (graphs of at most {units.show_bytes(graphs.high)}{one})"
     for choices in fewer_sequences(case):
         graphs = memory(case.facts, choices)[0].cuda_graphs
         if graphs.high <= left.low:

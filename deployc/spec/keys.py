@@ -123,7 +123,7 @@ MEANING = {
     "hardware.interconnect": "How the cards are joined; auto takes the profile's.",
     "hardware.driver": "NVIDIA driver version of the host.",
     "hardware.reserved_memory": "Memory on each card that others hold, e.g. 2GiB.",
-    "hardware.cpus": "Host cores.",
+    "hardware.cpus": "Physical host cores that the engines may use; of vCPUs that share a core, half.",
     "hardware.host_memory": "Host memory to be used, e.g. 8GiB; for gpu: cpu it is what the engine may take.",
     "hardware.host": "Kind of host; WSL2 holds memory that NVML does not show.",
     "hardware.display": "true where a screen hangs on the card.",

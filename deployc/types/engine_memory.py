@@ -23,6 +23,7 @@ class EngineMemory:
     non_torch_parallel: Factor  # B a card of several that share every layer, over NVLink
     non_torch_pcie: Factor  # the same over PCIe
     non_torch_pipeline: Factor  # B a card of several that hold a stage each
+    graphs_twice: bool  # whether each CUDA graph is captured with adapters and once more without, where they are served
     load_unsplit_from: int  # bytes: while weights load, a block at least so large keeps its segment; 0 = it is split
     mrope_factor_qwen3: int  # rows of a rotary table of three axes for each position, Qwen3-VL and Qwen3.5
     latent_copies: bool  # MLA: the 16-bit kv_b_proj is there a second time

@@ -66,8 +66,8 @@ def test_the_share_that_is_needed_suffices_and_less_does_not_surely() -> None:
         <= found.gpu_memory_utilization * bill.total.value
         < found.needed.high + bill.total.value / 100
     )
-    assert codes(engine=engine % found.gpu_memory_utilization) == {}
-    assert codes(engine=engine % (found.gpu_memory_utilization - 0.05)) != {}
+    assert set(codes(engine=engine % found.gpu_memory_utilization)) <= {"DC315"}  # a note: less than the engine's own
+    assert set(codes(engine=engine % (found.gpu_memory_utilization - 0.05))) - {"DC315"}
 
 
 def test_one_request_of_full_length_may_need_more_than_the_load() -> None:

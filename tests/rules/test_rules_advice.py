@@ -26,9 +26,9 @@ def test_a_refusal_for_a_low_utilization_says_the_least_that_does() -> None:
     found = said(engine="{version: 0.32.0, gpu_memory_utilization: 0.5}")["DC300"]
     least = re.search(r"gpu_memory_utilization to at least (0\.\d+)", found.fix)
     assert least is not None
-    assert codes(engine=f"{{version: 0.32.0, gpu_memory_utilization: {least[1]}}}") == {}
+    assert set(codes(engine=f"{{version: 0.32.0, gpu_memory_utilization: {least[1]}}}")) <= {"DC315"}
     lower = float(least[1]) - 0.02
-    assert codes(engine=f"{{version: 0.32.0, gpu_memory_utilization: {lower:.2f}}}") != {}
+    assert set(codes(engine=f"{{version: 0.32.0, gpu_memory_utilization: {lower:.2f}}}")) - {"DC315"}
 
 
 def test_a_model_too_large_for_the_card_says_which_card_would_do() -> None:

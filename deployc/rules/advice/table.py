@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from deployc import units
 from deployc.cost.batch import batch_defaults
-from deployc.cost.context import share_longer
+from deployc.cost.context import positions, share_longer
 from deployc.cost.kv_cache import keeps_prefixes, layout
 from deployc.cost.memory import memory
 from deployc.cost.other_cards import starts
@@ -146,6 +146,7 @@ def _startable(case: Case, choices: Choices) -> Choices | None:
     if starts(case.facts, choices):
         return choices
     longest = layout(case.facts, choices).longest(max(0.0, memory(case.facts, choices)[0].kv_cache.low))
+    longest = min(longest, positions(case.deploy, case.facts))
     short = with_value(choices, max_model_len=longest)
     fits = longest > 0 and share_longer(case.deploy, longest) < 0.01
     return short if fits and starts(case.facts, short) else None
