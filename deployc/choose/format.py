@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from deployc.cost.capability import BF16_SINCE, eight_bit, words
+from deployc.cost.capability import eight_bit, runs, words
 from deployc.cost.lora_slots import lora_rank
 from deployc.cost.weights.cuts import GROUP_SIZES, cuts, largest_group
 from deployc.cost.written import written_count, written_flag
@@ -38,7 +38,7 @@ def weights(deploy: Deploy, facts: Facts) -> list[Choice[str]]:
     if asked != "auto":
         return [Choice(asked, because, "as written" if because != "default" else "weights stay as they are")]
     options = [Choice("none", "search", "16-bit weights fit")]
-    if (eight := eight_bit(facts.smallest)) is not None:
+    if (eight := eight_bit(facts)) is not None:
         options.append(Choice(eight, "search", f"16-bit weights do not leave room for the load; {eight} ones do"))
     return options
 
@@ -63,7 +63,7 @@ def dtype(deploy: Deploy, facts: Facts) -> Choice[str]:
         return Choice("float16" if found[0] == "half" else found[0], found[1], "engine.args")
     own = facts.model.architecture.dtype
     capability = facts.smallest.compute_capability
-    if capability is not None and capability < BF16_SINCE and own != "float16":
+    if capability is not None and runs(facts, "bfloat16") is None and own != "float16":
         return Choice("float16", "DC252", f"compute capability {words(capability)} has no bf16")
     if own == "float32":
         return Choice("bfloat16", "default", "the checkpoint is 32 bit; it is served in 16")

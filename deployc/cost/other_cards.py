@@ -42,7 +42,7 @@ def smallest_card(facts: Facts, choices: Choices, holds: Holds, beside: float = 
     """
     least = memory(facts, choices)[0].weights.value + beside
     for card in sorted((facts.smallest, *facts.known_cards), key=lambda card: (card.memory.value, card.name)):
-        if card.memory.value <= least or not has_kernels(card, choices):
+        if card.memory.value <= least or not has_kernels(facts, card, choices):
             continue
         there, chosen = on_card(facts, choices, card)
         if chosen.kv_cache_dtype.value.startswith("fp8") and not reads_fp8_kv(there):

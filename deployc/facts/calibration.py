@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from deployc.data import profiles
+from deployc.facts.engine_kernels import engine_kernels
 from deployc.facts.engine_memory import engine_memory
 from deployc.types.calibration import Calibration
 from deployc.types.figure import Factor
@@ -18,7 +19,9 @@ def calibration(version: str) -> Calibration:
     """The constants for a version of vLLM; they ship with the tool: an unreadable file is a broken installation."""
     profile = json.loads((profiles() / "calibration" / "vllm.json").read_text(encoding="utf-8"))
     factors = {n: Factor(**row) for n, row in profile["factors"].items()}
-    return Calibration(factors, profile["measured_on"], engine_memory(version), speed_profiles())
+    return Calibration(
+        factors, profile["measured_on"], engine_memory(version), speed_profiles(), engine_kernels(version)
+    )
 
 
 @cache

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from deployc import units
-from deployc.cost.capability import KERNELS_SINCE, words
+from deployc.cost.capability import built, is_built, words
 from deployc.cost.other_cards import starts
 from deployc.cost.parallel import undivided
 from deployc.diagnostics import Diagnostic, error, warning
@@ -67,14 +67,22 @@ def _alone(case: Case) -> Choices:
 
 
 def kernels_are_built(case: Case) -> Iterator[Diagnostic]:
-    """Wheels and images of recent versions have no kernels for old cards."""
-    capability = case.facts.smallest.compute_capability
-    if capability is not None and capability < KERNELS_SINCE:
+    """Wheels and images carry code for some cards: recent versions none for old ones, old versions none for new."""
+    image = case.deploy.target.kind not in ("process", "systemd")
+    kernels, own = case.facts.calibration.kernels, built(case.facts)
+    torch = kernels.torch_image if image else kernels.torch_wheel
+    for card in {card.name: card for card in case.facts.devices}.values():
+        if card.compute_capability is None or is_built(case.facts, card, image=image):
+            continue
+        lists = f"vLLM's kernels for {', '.join(map(words, own))}, torch" if own else "torch"
+        older = card.compute_capability < torch[0]
         yield error(
             "DC535",
             "this engine version has no kernels for the card",
-            f"{case.card} has compute capability {words(capability)}; the wheels and images of vLLM "
-            f"{case.facts.engine.version} are built from {words(KERNELS_SINCE)} on.",
-            "use a newer card, or an older engine version built for it",
+            f"{card.name} has compute capability {words(card.compute_capability)}; the {'image' if image else 'wheel'} "
+            f"of vLLM {case.facts.engine.version} is built for others: {lists} for {', '.join(map(words, torch))}.",
+            "use a newer card, or set engine.version to an older one that is built for this card"
+            if older
+            else "set engine.version to a newer one, built for this card",
             case.deploy.at("hardware.gpu"),
         )

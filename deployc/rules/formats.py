@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deployc.cost.capability import (
-    BF16_SINCE,
-    FP8_KV_SINCE,
-    FP8_SINCE,
-    INT8_BEFORE,
-    INT8_SINCE,
-    KERNELS_SINCE,
-    WITHOUT_CPU_EXPERTS,
-    eight_bit,
-    has_weight_kernels,
-    words,
-)
+from deployc.cost.capability import eight_bit, format_of, has_weight_kernels, interval, multiplies, runs, words
 from deployc.cost.weights.formats import SCHEMES
 from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.adapter_shapes.plain_name import guess
@@ -45,18 +34,16 @@ def weights_have_a_kernel(case: Case) -> Iterator[Diagnostic]:
     """What the engine refuses to load on this card, or has no kernel for."""
     weights, capability = case.choices.weights.value, case.facts.smallest.compute_capability
     experts = _experts_without_kernel(case)
-    if weights not in SCHEMES or (has_weight_kernels(case.facts.smallest, weights) and not experts):
+    if weights not in SCHEMES or (has_weight_kernels(case.facts, weights) and not experts):
         return
     if experts:
         why = f"The CPU engine does not multiply by experts in {weights}."
     elif capability is None:
         why = "The CPU engine multiplies by packed integers of 4 bits, not of 8."
-    elif weights == "int8":
-        why = f"{case.card} has compute capability {words(capability)}; W8A8 int8 runs from {words(INT8_SINCE)} up to, "
-        why += f"not including, {words(INT8_BEFORE)}."
     else:
-        why = f"{case.card} has compute capability {words(capability)}; {weights} runs from {words(KERNELS_SINCE)} on."
-    eight = eight_bit(case.facts.smallest)
+        name = "W8A8 int8" if weights == "int8" else weights
+        why = f"{case.card} has compute capability {words(capability)}; {name} {_where(case, format_of(weights))}."
+    eight = eight_bit(case.facts)
     yield error(
         "DC251",
         "these weights have no kernel on this card",
@@ -74,13 +61,14 @@ def fp8_is_multiplied(case: Case) -> Iterator[Diagnostic]:
     if case.on_cpu:
         why = "The CPU engine multiplies them by torch's own fp8 product, which took seconds a token of a small model: "
         why += "good for a test, not for people."
-    elif capability is not None and KERNELS_SINCE <= capability < FP8_SINCE:
-        why = f"{case.card} has compute capability {words(capability)}, fp8 arithmetic begins at {words(FP8_SINCE)}: "
-        why += "vLLM widens the weights in the kernel (Marlin) and multiplies in 16 bit. Memory is saved and decode is "
-        why += "faster; prompts are not."
+    elif capability is not None and (widened := runs(case.facts, "fp8")) and widened.how == "weight-only":
+        begins = words(widened.before) if widened.before else "no capability"
+        why = f"{case.card} has compute capability {words(capability)}, fp8 arithmetic begins at {begins}: "
+        why += f"vLLM widens the weights in the kernel ({widened.kernel}) and multiplies in 16 bit. Memory is saved "
+        why += "and decode is faster; prompts are not."
     else:
         return
-    eight = eight_bit(case.facts.smallest)
+    eight = eight_bit(case.facts)
     yield warning(
         "DC258",
         "fp8 weights are not multiplied in fp8 on this card",
@@ -90,21 +78,30 @@ def fp8_is_multiplied(case: Case) -> Iterator[Diagnostic]:
     )
 
 
+def _where(case: Case, what: str) -> str:
+    """From which compute capability on this version runs something, in words."""
+    known = interval(case.facts, what)
+    if known is None:
+        return f"runs on no card with vLLM {case.facts.engine.version}"
+    since, before = known
+    return f"runs from {words(since)} " + (f"up to, not including, {words(before)}" if before else "on")
+
+
 def _experts_without_kernel(case: Case) -> bool:
     experts = case.facts.model.architecture.experts > 0
-    return case.on_cpu and experts and case.choices.weights.value in WITHOUT_CPU_EXPERTS
+    return case.on_cpu and experts and case.choices.weights.value in case.facts.calibration.kernels.without_cpu_experts
 
 
 def card_has_the_dtype(case: Case) -> Iterator[Diagnostic]:
-    """bf16 from 8.0 on: the engine refuses it below; where the file leaves it open, float16 is taken and said."""
+    """The engine refuses bf16 on cards without it; where the file leaves it open, float16 is taken and said."""
     capability, dtype = case.facts.smallest.compute_capability, case.choices.dtype
-    if capability is None or capability >= BF16_SINCE:
+    if capability is None or runs(case.facts, "bfloat16") is not None:
         return
     if dtype.value == "bfloat16":
         yield error(
             "DC253",
             "the card has no bfloat16",
-            f"{case.card} has compute capability {words(capability)}; bf16 needs {words(BF16_SINCE)}.",
+            f"{case.card} has compute capability {words(capability)}; bf16 {_where(case, 'bfloat16')}.",
             "set model.dtype: float16",
             case.deploy.at("model.dtype"),
         )
@@ -130,14 +127,16 @@ def fp8_kv_has_a_kernel(case: Case) -> Iterator[Diagnostic]:
             case.deploy.at("quantization.kv_cache"),
         )
     capability = case.facts.smallest.compute_capability
-    e4m3 = case.choices.kv_cache_dtype.value in ("fp8", "fp8_e4m3")
-    if not case.on_cpu and e4m3 and capability is not None and capability < FP8_KV_SINCE:
+    kind = {"fp8": "fp8-kv", "fp8_e4m3": "fp8-kv", "fp8_e5m2": "fp8-e5m2-kv"}.get(case.choices.kv_cache_dtype.value)
+    if kind and capability is not None and not multiplies(case.facts, kind):
+        known, name = interval(case.facts, kind), "e5m2" if "e5m2" in kind else "e4m3"
+        least = words(known[0]) if known else "every capability"
         yield warning(
             "DC255",
             "fp8 KV cache needs FlashInfer on this card",
-            f"{case.card} has compute capability {words(capability)}. vLLM's Triton attention refuses fp8 (e4m3) below "
-            f"{words(FP8_KV_SINCE)} and FlashAttention below 9.0: only FlashInfer is left, and without it the engine "
-            "does not start.",
+            f"{case.card} has compute capability {words(capability)}. vLLM's Triton attention refuses fp8 ({name}) "
+            f"below {least} and FlashAttention below 9.0: only FlashInfer is left, and without it the engine does not "
+            "start.",
             "set quantization.kv_cache: auto, or start it once on this card before you rely on it",
             case.deploy.at("quantization.kv_cache"),
         )

@@ -133,4 +133,4 @@ def _groups(case: Case, layers: list[Cut]) -> str:
 
 
 def _others(case: Case) -> str:
-    return f"set quantization.weights: {eight_bit(case.facts.smallest) or 'none'}"
+    return f"set quantization.weights: {eight_bit(case.facts) or 'none'}"

@@ -165,7 +165,7 @@ def _formats(case: Case) -> Iterator[Change]:
     if choices.kv_cache_dtype.value == "auto" and reads_fp8_kv(facts):
         yield Change("set quantization.kv_cache: fp8", with_value(choices, kv_cache_dtype="fp8"))
     plain = choices.weights.value == "none" and not facts.model.quantization
-    if plain and (eight := eight_bit(facts.smallest)) is not None:
+    if plain and (eight := eight_bit(facts)) is not None:
         yield Change(f"set quantization.weights: {eight}", with_value(choices, weights=eight))
     if not case.on_cpu:
         yield from _spread(case)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from deployc.types.engine_kernels import EngineKernels
 from deployc.types.engine_memory import EngineMemory
 from deployc.types.figure import Factor
 from deployc.types.speed import SpeedProfile
@@ -18,6 +19,7 @@ class Calibration:
     measured_on: str = ""  # "vLLM 0.25.1 on NVIDIA H200": where the measured ones were read
     engine: EngineMemory | None = None
     speed: tuple[SpeedProfile, ...] = ()
+    runs: EngineKernels | None = None
 
     def __getitem__(self, name: str) -> Factor:
         return self.factors[name]
@@ -28,6 +30,13 @@ class Calibration:
         if self.engine is None:
             raise LookupError("these facts were not given the engine's memory behaviours")
         return self.engine
+
+    @property
+    def kernels(self) -> EngineKernels:
+        """What the engine's version runs on which card."""
+        if self.runs is None:
+            raise LookupError("these facts were not given the engine's kernels")
+        return self.runs
 
 
 NOT_CALIBRATED = Calibration({})

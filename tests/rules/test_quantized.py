@@ -94,7 +94,7 @@ def test_experts_in_packed_bytes_are_marlins_alone() -> None:
 
 
 def test_a_card_of_unknown_capability_is_not_held_against_a_format() -> None:
-    odd = replace(card("odd"), compute_capability=None)
+    odd = facts_of(cards=(replace(card("odd"), compute_capability=None),))
     assert all(has_weight_kernels(odd, weights) for weights in FORMATS)
     assert eight_bit(odd) == "int8"
 
@@ -229,7 +229,8 @@ def test_no_group_lies_on_two_ranks() -> None:
 
 def test_every_card_of_the_catalogue_has_a_type_or_is_too_old() -> None:
     cards: list[GpuFacts] = [card(capability=(major, minor)) for major in (7, 8, 9, 10, 12) for minor in (0, 5, 6, 9)]
+    facts = facts_of()
     for one in cards:
-        eight = eight_bit(one)
-        assert eight is None or has_weight_kernels(one, eight)
+        eight = eight_bit(facts, one)
+        assert eight is None or has_weight_kernels(facts, eight, one)
         assert (eight is None) == ((one.compute_capability or (0, 0)) < (7, 5))

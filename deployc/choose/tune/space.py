@@ -146,7 +146,7 @@ def candidates(deploy: Deploy, facts: Facts, cards: Sequence[Cards], free: Itera
             formats = {"weights": weights, "kv_cache": kv_cache}
             asked = with_values(on, quantization=formats, parallel={"tensor": tensor, "replicas": replicas})
             picked = "weights" not in held and weights != "none"
-            if picked and not has_kernels(there.smallest, draft(asked, there)):
+            if picked and not has_kernels(there, there.smallest, draft(asked, there)):
                 continue
             for asks, choices, apart in _sizes(asked, there, held):
                 yield Candidate(number, here, asks, there, choices, apart)

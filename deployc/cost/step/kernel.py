@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deployc.cost.capability import FP8_SINCE
+from deployc.cost.capability import multiplies
 from deployc.cost.weights.formats import scheme
 from deployc.types.choices import Choices
 from deployc.types.config import Config
@@ -17,7 +17,7 @@ def kernel(facts: Facts, choices: Choices) -> str:
         bits, eight = own.bits, str(own.kind) if own.kind in ("fp8", "int8") else ""
     else:
         bits, eight = _stored(facts.model.quantization)
-    if eight == "fp8" and (facts.smallest.compute_capability or FP8_SINCE) < FP8_SINCE:
+    if eight == "fp8" and not multiplies(facts, "fp8"):
         eight = ""
     if eight:
         return eight

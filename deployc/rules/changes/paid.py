@@ -44,7 +44,7 @@ def _formats(case: Case) -> Iterator[tuple[str, Choices]]:
 def _eight_bit(case: Case) -> str | None:
     """The 8-bit format that these weights can be made here and that this card multiplies."""
     plain = case.choices.weights.value == "none" and not case.facts.model.quantization
-    return eight_bit(case.facts.smallest) if plain else None
+    return eight_bit(case.facts) if plain else None
 
 
 def cards(case: Case) -> Iterator[Option]:
@@ -88,7 +88,8 @@ def other_cards(case: Case) -> Iterator[Option]:
     here = case.facts.smallest
     if case.on_cpu:
         return
-    faster = [(_times(card, here), card) for card in case.facts.known_cards if has_kernels(card, case.choices)]
+    able = (card for card in case.facts.known_cards if has_kernels(case.facts, card, case.choices))
+    faster = [(_times(card, here), card) for card in able]
     for times, card in sorted(faster, key=lambda found: (found[0], found[1].memory.value, found[1].name)):
         if times < SAME:
             continue
