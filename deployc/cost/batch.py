@@ -14,6 +14,8 @@ def batch_defaults(facts: Facts) -> tuple[int, int]:
     for rule in facts.engine.batch_defaults:
         if rule.get("device", "gpu") != ("cpu" if card.name == "cpu" else "gpu"):
             continue
-        if card.memory.value >= rule.get("min_memory", 0) and not card.name.startswith(tuple(rule.get("not_gpu", ()))):
+        named = card.name.startswith(tuple(rule.get("gpu", ("",))))
+        excepted = card.name.startswith(tuple(rule.get("not_gpu", ())))
+        if card.memory.value >= rule.get("min_memory", 0) and named and not excepted:
             return int(rule["tokens"]), int(rule["seqs"])
     raise LookupError(f"vllm {facts.engine.version} has no batch defaults for {card.name}")

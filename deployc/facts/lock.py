@@ -178,7 +178,7 @@ def _check_rules(lock: Lock) -> None:
     if not any(rule == RunnerRule(rule.runner) for rule in lock.engine.model_runners):
         raise Malformed("no rule holds for every model").under("engine.model_runners")
     kind = "cpu" if lock.cards[0].gpu.name == "cpu" else "gpu"
-    plain = [r for r in lock.engine.batch_defaults if not r.keys() & {"min_memory", "not_gpu"}]
+    plain = [r for r in lock.engine.batch_defaults if not r.keys() & {"min_memory", "gpu", "not_gpu"}]
     if not any(r.get("device", "gpu") == kind and {"tokens", "seqs"} <= r.keys() for r in plain):
         raise Malformed("no rule holds for every card").under("engine.batch_defaults")
 

@@ -204,7 +204,7 @@ PARSERS = [
     ("arg_utils", 'if not ("serve"', 'if some() or ("serve"', "cannot be decided"),
     ("arg_utils", '**model_kwargs["names"]', '**model_kwargs["nobody"]', "not a known map"),
     ("arg_utils", '"--names", **', "somewhere(), **", "without a readable name"),
-    ("arg_utils", "def _compute_kwargs", "def computed", "no _compute_kwargs"),
+    ("arg_utils", "def _compute_kwargs", "def computed", "by no function that this reader knows"),
     ("arg_utils", "contains_type(type_hints, int)", "takes_a_number()", "which integers take a suffix"),
     ("cli_args", "frontend_kwargs.items()", "elsewhere()", "loop cannot be followed"),
     ("cli_args", "def make_arg_parser", "def make_parser", "no make_arg_parser"),

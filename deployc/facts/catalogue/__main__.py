@@ -17,7 +17,7 @@ from deployc.facts.catalogue.write import add
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Fold one version after the other into the tables; 0, or 1 where one could not be read (the others are in them)."""
+    """Fold the versions into the tables; 0, or 1 where one could not be read (the others are in them all the same)."""
     parser = argparse.ArgumentParser(prog="python -m deployc.facts.catalogue")
     parser.add_argument("versions", nargs="+", metavar="VERSION")
     parser.add_argument("--sources", type=Path, help="an unpacked source package, instead of fetching it")

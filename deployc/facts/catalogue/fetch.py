@@ -51,10 +51,17 @@ def fetch(version: str, folder: Path) -> Path:
 
 
 def unpack(archive: Path, folder: Path) -> Path:
-    """Unpack what is read (Python files, Dockerfile), nothing outside `folder`; the root of the sources."""
+    """Unpack what is read (Python files, `_READ`), nothing outside `folder`; the root of the sources."""
     with tarfile.open(archive) as opened:
-        members = [
-            m for m in opened if m.isfile() and (m.name.endswith(".py") or m.name.endswith("/docker/Dockerfile"))
-        ]
+        members = [m for m in opened if m.isfile() and (m.name.endswith(".py") or _inside(m.name) in _READ)]
         opened.extractall(folder, members=members, filter="data")
     return folder / archive.name.removesuffix(".tar.gz")
+
+
+_PAGES = tuple(f"docs/features/quantization/{page}.md" for page in ("gguf", "bnb"))
+_READ = ("docker/Dockerfile", "Dockerfile", "requirements/cpu.txt", *_PAGES)
+
+
+def _inside(path: str) -> str:
+    """Without the archive's own folder."""
+    return path.partition("/")[2]

@@ -1,8 +1,4 @@
-"""Type hints of configuration dataclasses, and the argparse keywords that vLLM derives from them.
-
-`keywords` follows `vllm/engine/arg_utils.py::_compute_kwargs`, read at 0.16.0 to 0.33.0: the same questions
-in the same order. Its `type` is our word for what the value must be, not a function.
-"""
+"""Type hints of configuration dataclasses: their fields, and the members of a field's type."""
 
 from __future__ import annotations
 
@@ -136,37 +132,3 @@ def literal_values(parts: list[ast.expr], module: Module) -> Iterator[Any]:
                 yield from literal_values([found.node], found.module)
             case _:
                 raise Unreadable(f"{module.path}:{part.lineno}: {ast.unparse(part)} in a Literal")
-
-
-def keywords(field: ClassField, sizes: frozenset[str]) -> dict[str, Any]:
-    """argparse keywords of one field but its default; `sizes` are the integers that take "16k"."""
-    found = {hint.kind: hint for hint in hints(field.annotation, field.owner)}
-    kinds = set(found)
-    keys: dict[str, Any] = {"help": field.doc}
-    if "dataclass" in kinds:
-        keys["type"] = "json"
-    elif kinds == {"bool", "str", "None"}:
-        keys |= {"type": "str", "nargs": "?"}
-    elif "bool" in kinds:
-        return keys | {"type": "bool", "action": "BooleanOptionalAction"}
-    elif "Literal" in kinds:
-        keys |= _literal(found["Literal"].values, closed="str" not in kinds)
-    elif sequence := next((found[kind] for kind in ("tuple", "list", "set") if kind in kinds), None):
-        keys |= {"type": "list", "nargs": "+"}
-        literal = next((hint for hint in sequence.element if hint.kind == "Literal"), None)
-        if literal and len(sequence.element) == 1:
-            keys |= {"choices": _literal(literal.values, closed=True)["choices"]}
-    elif "int" in kinds:
-        keys["type"] = "size" if field.name in sizes else "int"
-    elif "float" in kinds:
-        keys["type"] = "float"
-    elif "dict" in kinds:
-        keys["type"] = "json"
-    else:
-        keys["type"] = "str"
-    return keys
-
-
-def _literal(values: tuple[Any, ...], closed: bool) -> dict[str, Any]:
-    kind = "int" if all(isinstance(value, int) for value in values) else "str"
-    return {"type": kind} | ({"choices": sorted(values)} if closed else {})

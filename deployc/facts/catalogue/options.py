@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from typing import Any
 
+from deployc.facts.catalogue.source import Located
 from deployc.facts.catalogue.values import UNKNOWN, Parsed
 from deployc.types.facts import Flag
 
@@ -17,12 +19,12 @@ def option(names: list[str], keys: dict[str, Any]) -> Flag:
     aliases = [*long[1:], *(name[1:] for name in names if not name.startswith("--"))]
     if keys.get("action") == "BooleanOptionalAction":  # argparse adds the twin to each long option
         aliases += [f"no-{name}" for name in long]
-    choices = keys.get("choices")
+    choices = ["true", "false"] if _takes_a_word(keys) else keys.get("choices")
     known = isinstance(choices, list) and UNKNOWN not in choices
     return Flag(
         name=long[0],
         type=kind,
-        choices=tuple(str(c) for c in choices) if known and choices else (),
+        choices=tuple(str(c) for c in choices if c is not None) if known and choices else (),
         default=_shown(keys.get("default", keys.get("action") != "store_true" and None), kind),
         aliases=tuple(aliases),
         deprecated=_deprecated(long[0], keys),
@@ -31,14 +33,22 @@ def option(names: list[str], keys: dict[str, Any]) -> Flag:
 
 def _kind(keys: dict[str, Any]) -> str:
     action = keys.get("action")
+    if _takes_a_word(keys):
+        return "bool"
     if action in ("BooleanOptionalAction", "store_true", "store_false"):
         return "bool"
     if action == "append" or keys.get("nargs") in ("+", "*"):
         return "list"
     given = keys.get("type")
     if isinstance(given, Parsed):
-        return given.kind
+        return "str" if given.kind == "bool" else given.kind  # a converter makes no switch: the option takes a word
     return given if isinstance(given, str) else "str"  # a function of the engine's own takes a word
+
+
+def _takes_a_word(keys: dict[str, Any]) -> bool:
+    """A boolean of 0.8: `--x`, `--x true` or `--x false`; told from a switch by its choices."""
+    action = keys.get("action")
+    return isinstance(action, Located) and isinstance(action.node, ast.ClassDef) and action.node.name == "StoreBoolean"
 
 
 def _shown(value: Any, kind: str) -> str | None:

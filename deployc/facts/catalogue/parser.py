@@ -10,6 +10,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import Any
 
+from deployc.facts.catalogue.keywords import derivation
 from deployc.facts.catalogue.options import option
 from deployc.facts.catalogue.source import Located, Tree, Unreadable, body, method
 from deployc.facts.catalogue.values import UNKNOWN, Reader
@@ -22,23 +23,12 @@ def flags(tree: Tree) -> dict[str, Flag]:
     """All options of `vllm serve` by name. Raises Unreadable where the parser is not found or adds nothing."""
     start = tree.definition(SERVE, "make_arg_parser")
     own = method(tree.definition(SERVE, "ServeSubcommand"), "subparser_init")  # has options of its own at times
-    walk = Walk(Reader(tree, sizes(tree)))
+    walk = Walk(Reader(tree, derivation(tree)))
     walk.function(start, {})
     if not walk.found or own is None:
         raise Unreadable(f"{start.place} adds no option")
     walk.function(own[1], {})
     return dict(sorted(walk.found.items()))
-
-
-def sizes(tree: Tree) -> frozenset[str]:
-    """Fields whose integers may be written "16k": the names that `_compute_kwargs` compares a field's name with."""
-    compute = tree.definition("vllm.engine.arg_utils", "_compute_kwargs")
-    for branch in ast.walk(compute.node):
-        if isinstance(branch, ast.If) and "contains_type(type_hints, int)" in ast.unparse(branch.test):
-            inside = [n for statement in branch.body for n in ast.walk(statement)]
-            texts = [n.value for n in inside if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-            return frozenset(text for text in texts if "_" in text and text.isidentifier())
-    raise Unreadable(f"{compute.place} does not say which integers take a suffix")
 
 
 @dataclass(slots=True)
@@ -74,9 +64,14 @@ class Walk:
         return UNKNOWN
 
     def _taken(self, test: ast.expr, where: Located, local: dict[str, Any]) -> bool:
-        """`not …` guards what plain `vllm serve` has (its help screen and the in-process engine do without)."""
+        """`not …` guards what the server has (the help screen and the in-process engine do without).
+
+        So does `'serve' not in sys.argv[1:] …` of 0.9.0: the module that its image starts has the option.
+        """
         match test:
             case ast.UnaryOp(op=ast.Not()):
+                return True
+            case ast.BoolOp(op=ast.And(), values=parts) if all("not in sys.argv" in ast.unparse(p) for p in parts):
                 return True
             case ast.Compare(left=left, ops=[ast.In()], comparators=[owner]):
                 return self._value(left, where, local) in self._item(owner, where, local)

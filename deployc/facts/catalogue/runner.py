@@ -67,6 +67,8 @@ def _environment(tree: Tree, name: str) -> tuple[str | None, str] | None:
 def _model_runners(tree: Tree) -> Read:
     """From the variable where it has a default, else from `VllmConfig.use_v2_model_runner`."""
     variable = _environment(tree, _SWITCH)
+    if variable is None and tree.module(RUNNERS["V2"]) is None:  # up to 0.11
+        return [{"runner": "V1"}], tree.definition(RUNNERS["V1"], "GPUModelRunner").place
     if variable is None:
         raise Unreadable(f"vllm/envs.py has no {_SWITCH}")
     if variable[0] is not None:

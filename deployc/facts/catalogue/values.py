@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from deployc.facts.catalogue.hints import ClassField, class_fields, keywords, literal_values
+from deployc.facts.catalogue.hints import ClassField, class_fields, literal_values
+from deployc.facts.catalogue.keywords import Derivation, keywords
+from deployc.facts.catalogue.listed import comprehension, members, orders, registered
 from deployc.facts.catalogue.source import Located, Module, Tree, body, dotted
 
 
@@ -24,7 +26,9 @@ class Unknown:
 
 UNKNOWN = Unknown()
 _TYPES = {"int": "int", "float": "float", "str": "str", "json.loads": "json", "bool": "bool"}
-_ACTIONS = {"argparse.BooleanOptionalAction": "BooleanOptionalAction"}
+_CONVERTERS = {"human_readable_int": "size", "human_readable_int_or_auto": "size"}
+_FROM_TEXT = {"from_cli", "from_json"}  # of a configuration's class
+_KNOWN = {"argparse.BooleanOptionalAction": "BooleanOptionalAction"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +40,10 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Evaluates expressions of one tree; `sizes` are the integers that accept "16k"."""
+    """Evaluates expressions of one tree; `how` it makes keywords of a configuration's fields."""
 
     tree: Tree
-    sizes: frozenset[str]
+    how: Derivation = field(default_factory=Derivation)
 
     def value(self, node: ast.expr | None, module: Module, local: Mapping[str, Any]) -> Any:
         """The value of an expression, or UNKNOWN."""
@@ -48,11 +52,10 @@ class Reader:
                 return value
             case ast.Name(id=name):
                 return local[name] if name in local else self._name(name, module)
-            case ast.List(elts=elts) | ast.Tuple(elts=elts) | ast.Set(elts=elts):
-                items = [self.value(e, module, local) for e in elts]
-                return UNKNOWN if UNKNOWN in items else items
-            case ast.Dict():
-                return self._dict(node, module, local)
+            case ast.List() | ast.Tuple() | ast.Set() | ast.ListComp() | ast.Dict():
+                return self._collection(node, module, local)
+            case ast.UnaryOp(op=ast.Not()) | ast.IfExp():
+                return self._decided(node, module, local)
             case ast.BinOp(left=left, right=right, op=op):
                 return _combined(op, self.value(left, module, local), self.value(right, module, local))
             case ast.JoinedStr(values=parts):
@@ -67,12 +70,53 @@ class Reader:
 
     def _name(self, name: str, module: Module) -> Any:
         found = self.tree.find(module, name)
+        if isinstance(found, Located) and name in _CONVERTERS:
+            return Parsed(_CONVERTERS[name])
         if isinstance(found, Located):
             node = found.node
             return self.value(node, found.module, {}) if isinstance(node, ast.expr) else found
         if found is None and name in _TYPES:
             return Parsed(_TYPES[name])
         return found if isinstance(found, Module) else UNKNOWN
+
+    def _collection(
+        self,
+        node: ast.List | ast.Tuple | ast.Set | ast.ListComp | ast.Dict,
+        module: Module,
+        local: Mapping[str, Any],
+    ) -> Any:
+        if isinstance(node, ast.Dict):
+            return self._dict(node, module, local)
+        if isinstance(node, ast.ListComp):
+            return self._listed(node, module, local)
+        return self._list(node, module, local)
+
+    def _decided(self, node: ast.UnaryOp | ast.IfExp, module: Module, local: Mapping[str, Any]) -> Any:
+        test = node.operand if isinstance(node, ast.UnaryOp) else node.test
+        holds = self.value(test, module, local)
+        if not isinstance(holds, bool):
+            return UNKNOWN
+        return (
+            not holds
+            if isinstance(node, ast.UnaryOp)
+            else self.value(node.body if holds else node.orelse, module, local)
+        )
+
+    def _list(self, node: ast.List | ast.Tuple | ast.Set, module: Module, local: Mapping[str, Any]) -> Any:
+        items: list[Any] = []
+        for element in node.elts:
+            value = self.value(element.value if isinstance(element, ast.Starred) else element, module, local)
+            if value is UNKNOWN or (isinstance(element, ast.Starred) and not isinstance(value, list)):
+                return UNKNOWN
+            items += value if isinstance(element, ast.Starred) else [value]
+        return items
+
+    def _listed(self, node: ast.ListComp, module: Module, local: Mapping[str, Any]) -> Any:
+        form, over, length = comprehension(node) or ("", node, 0)
+        items = self.value(over, module, local) if form else UNKNOWN
+        if form == "members" and isinstance(items, Located):
+            return list(members(items).values()) or UNKNOWN
+        return orders(items, length) if form == "orders" and isinstance(items, list) else UNKNOWN
 
     def _dict(self, node: ast.Dict, module: Module, local: Mapping[str, Any]) -> Any:
         made: dict[Any, Any] = {}
@@ -94,10 +138,18 @@ class Reader:
         name = dotted(node)
         if name in _TYPES:
             return Parsed(_TYPES[name])
-        if name in _ACTIONS:
-            return _ACTIONS[name]
+        if name in _KNOWN:
+            return _KNOWN[name]
+        if name == "envs.VLLM_USE_V1":  # the catalogue is of the V1 engine
+            return True
         owner = self.value(node.value, module, local)
+        if node.attr == "value" and isinstance(owner, str | int):
+            return owner  # of a member of an Enum, which is its value here
         if isinstance(owner, Located) and isinstance(owner.node, ast.ClassDef):
+            if owner.node.name.endswith("Manager") and node.attr.endswith("_parsers"):
+                return registered(owner, self.tree)
+            if node.attr in _FROM_TEXT:
+                return Parsed("json")
             field = next((f for f in class_fields(owner) if f.name == node.attr), None)
             return self.default(field) if field else self._constant(owner, node.attr)
         if isinstance(owner, Module):
@@ -133,7 +185,7 @@ class Reader:
         first = arguments[0] if arguments else UNKNOWN
         match name.rpartition(".")[2]:
             case "get_kwargs" if isinstance(first, Located):
-                return {f.name: {"default": self.default(f)} | keywords(f, self.sizes) for f in class_fields(first)}
+                return {f.name: {"default": self.default(f)} | keywords(f, self.how) for f in class_fields(first)}
             case "get_field" if isinstance(first, Located):
                 return self._field(first, arguments[1])
             case "get_args":
@@ -142,6 +194,8 @@ class Reader:
                 return first
             case "int" if isinstance(first, int):
                 return first
+            case "list" if isinstance(first, list | dict):
+                return list(first)
         if isinstance(node.func, ast.Attribute):
             return _method(self.value(node.func.value, module, local), node.func.attr, arguments)
         return UNKNOWN
@@ -174,7 +228,7 @@ def _method(owner: Any, name: str, arguments: list[Any]) -> Any:
     allowed: Mapping[type, Mapping[str, Callable[..., Any]]] = {
         str: {"replace": str.replace, "lower": str.lower},
         list: {"remove": list.remove, "append": list.append},
-        dict: {"pop": dict.pop, "items": dict.items, "get": dict.get},
+        dict: {"pop": dict.pop, "items": dict.items, "get": dict.get, "keys": list},
     }
     action = allowed.get(type(owner), {}).get(name)
     if action is None or UNKNOWN in arguments:
