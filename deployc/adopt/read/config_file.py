@@ -1,0 +1,33 @@
+"""A YAML for `vllm serve --config` -> a `FoundLaunch`: its keys are flags, its values theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deployc.source.tree import Map, Scalar, plain
+from deployc.types.launch import FoundFlag, FoundLaunch, Piece
+
+_MODEL = ("model", "model_tag", "model-tag")
+_OWN = ("version", "services", "apiVersion", "kind")
+
+
+def is_config(root: Map) -> bool:
+    """Whether the map can be one: keys of other well-known files are none of vLLM's."""
+    return bool(root.entries) and not any(key in root.entries for key in _OWN)
+
+
+def launches(root: Map) -> Iterator[FoundLaunch]:
+    """The one launch. A key that is false leaves its switch out, as vLLM's own reader does."""
+    model = next((root.entries[key] for key in _MODEL if isinstance(root.entries.get(key), Scalar)), None)
+    flags = [
+        FoundFlag(key, None if isinstance(node, Scalar) and node.value is None else plain(node), root.keys[key])
+        for key, node in root.entries.items()
+        if key not in _MODEL
+    ]
+    yield FoundLaunch(
+        source="config",
+        at=root.span,
+        program=(Piece("vllm", root.span), Piece("serve", root.span)),
+        model=Piece(model.text, model.span) if isinstance(model, Scalar) else None,
+        flags=tuple(flags),
+    )
