@@ -12,11 +12,92 @@ FILES = {
             "VLLM_USE_V2_MODEL_RUNNER": lambda: maybe_convert_bool(os.getenv("VLLM_USE_V2_MODEL_RUNNER", None)),
             "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS":
                 lambda: bool(int(os.getenv("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS", "1"))),
+            "VLLM_MAIN_CUDA_VERSION": lambda: os.getenv("VLLM_MAIN_CUDA_VERSION", "").lower() or "13.0",
+            "VLLM_LEVEL": env_with_choices("VLLM_LEVEL", "low", ["low", "high"]),
+            "VLLM_PORT": get_vllm_port,
+            "VLLM_ROOT": lambda: os.path.join(os.getenv("XDG_HOME", root()), os.getenv("VLLM_ROOT", "cache")),
+            "VLLM_WAIT": lambda: float(os.environ.get("VLLM_WAIT", "0.5")),
         }
+    """,
+    "vllm/elsewhere.py": """
+        import os
+        os.environ["ONLY_SET"] = "1"
+        name = os.environ["TAKEN"]
+        given = "ASKED_FOR" in os.environ and "ABSENT" not in os.environ
+        other = os.environ.get(name)
+        later = os.environ.setdefault("PUT", "1")
     """,
     "vllm/config/__init__.py": """
         from vllm.config.cache import CacheConfig
         from .model import ModelConfig
+        from .lora import LoRAConfig
+    """,
+    "vllm/config/lora.py": """
+        from typing import Literal
+        Ranks = Literal[64, 8]
+
+        @config
+        class LoRAConfig:
+            max_lora_rank: int = 16
+
+            def check(self):
+                possible_max_ranks = (16, 8, 64)
+    """,
+    "vllm/config/quantization.py": """
+        _ONLINE_SHORTHANDS = {"short": Online}
+    """,
+    "vllm/model_executor/layers/quantization/__init__.py": """
+        from typing import Literal
+        QuantizationMethods = Literal["fast", "either", "old", "plain", "short"]
+        DEPRECATED_QUANTIZATION_METHODS = ["old"]
+
+        def get_quantization_config(quantization: str):
+            from vllm.config.quantization import _ONLINE_SHORTHANDS
+            if current_platform.is_cuda():
+                from .kinds import Fast as Here
+                chosen: type = Here
+            else:
+                from .kinds import Base
+                chosen = Base
+            from .kinds import Fast, Old, Plain
+            method_to_config: dict[str, type] = {
+                "fast": Fast, "either": chosen, "old": Old, "plain": Plain, "online": Fast,
+            }
+            return method_to_config[quantization]
+    """,
+    "vllm/model_executor/layers/quantization/kinds.py": """
+        class Base:
+            @classmethod
+            def get_min_capability(cls) -> int:
+                return 80
+
+        class Fast(Base):
+            @classmethod
+            def get_supported_act_dtypes(cls):
+                return [torch.half, torch.bfloat16]
+
+            @classmethod
+            def get_min_capability(cls) -> int:
+                if current_platform.is_rocm():
+                    return 60
+                return 75
+
+        class Old(Base):
+            pass
+
+        class Plain:
+            @classmethod
+            def get_min_capability(cls) -> int:
+                return -1
+
+            def get_supported_act_dtypes(self):
+                raise NotImplementedError
+    """,
+    "docs/features/quantization/gguf.md": """
+        GGUF has moved: uv pip install vllm-gguf-plugin
+    """,
+    "setup.py": """
+        version = get_vllm_version()
     """,
     "vllm/config/cache.py": """
         from typing import ClassVar, Literal
@@ -273,6 +354,8 @@ FILES = {
         ARG CUDA_VERSION=13.0.2
         FROM a AS base
         ARG torch_cuda_arch_list='7.5 9.0+PTX'
+        # Enable it by setting '-e VLLM_ENABLE_CUDA_COMPATIBILITY=1'
+        ENV VLLM_ENABLE_CUDA_COMPATIBILITY=0
         FROM base AS vllm-sagemaker
         ENTRYPOINT ["./other.sh"]
         FROM base AS vllm-openai

@@ -24,23 +24,22 @@ def variables(tree: Tree) -> dict[str, dict[str, Any]]:
     table = tree.definition("vllm.envs", "environment_variables")
     if not isinstance(table.node, ast.Dict):
         raise Unreadable(f"{table.place}: environment_variables is no plain table")
-    found = {name: _entry(node) for name, node in _entries(table)}
+    found = {name: _entry(node) for name, node in _entries(table.node, table)}
     for path in sorted(tree.root.glob("vllm/**/*.py")):
         for name in _elsewhere(path):
             found.setdefault(name, {})
     return dict(sorted(found.items()))
 
 
-def _entries(table: Located) -> Iterator[tuple[str, ast.expr]]:
-    assert isinstance(table.node, ast.Dict)
-    for key, value in zip(table.node.keys, table.node.values, strict=True):
+def _entries(table: ast.Dict, where: Located) -> Iterator[tuple[str, ast.expr]]:
+    for key, value in zip(table.keys, table.values, strict=True):
         if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
-            raise Unreadable(f"{table.module.path}:{value.lineno}: a variable whose name is no literal")
+            raise Unreadable(f"{where.module.path}:{value.lineno}: a variable whose name is no literal")
         yield key.value, value
 
 
 def _entry(node: ast.expr) -> dict[str, Any]:
-    """What stands plainly in `lambda: bool(int(os.getenv("X", "0")))` and in `env_with_choices("X", "a", ["a", "b"])`."""
+    """What stands plainly in `lambda: bool(int(os.getenv("X", "0")))` or in `env_with_choices("X", "a", ["a"])`."""
     made: dict[str, Any] = {}
     if isinstance(node, ast.Call) and dotted(node.func).startswith("env_"):
         if len(node.args) > 2 and isinstance(choices := _plain(node.args[2]), list):
