@@ -1,4 +1,4 @@
-"""Finds the data that ships with the tool: templates/, schemas/, profiles/, in the checkout or inside the wheel."""
+"""Finds the data that ships with the tool: templates/, schemas/, profiles/, docs/codes/, here or inside the wheel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @cache
 def data_root() -> Path:
-    """The folder that holds templates/, schemas/ and profiles/: `deployc/_data` in a wheel, else the checkout."""
+    """The folder that holds templates/, schemas/, profiles/, docs/: `deployc/_data` in a wheel, else the checkout."""
     package = Path(__file__).resolve().parent
     shipped = package / "_data"
     return shipped if shipped.is_dir() else package.parent
@@ -27,3 +27,8 @@ def schemas() -> Path:
 def profiles() -> Path:
     """GPU figures, engine catalogues and calibration, each figure with its source."""
     return data_root() / "profiles"
+
+
+def pages() -> Path:
+    """What each code of a diagnostic means, one Markdown file a code."""
+    return data_root() / "docs" / "codes"

@@ -50,8 +50,9 @@ def program(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_the_tool_and_its_data_alone(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     held = {name.removeprefix("deployc/_data/") for name in names if name.startswith("deployc/_data/")}
-    for folder in ("templates", "schemas", "profiles"):
-        here = {str(p.relative_to(ROOT)) for p in (ROOT / folder).rglob("*") if p.is_file()}
+    for folder in ("templates", "schemas", "profiles", "docs"):
+        shipped = ROOT / ("docs/codes" if folder == "docs" else folder)
+        here = {str(p.relative_to(ROOT)) for p in shipped.rglob("*") if p.is_file()}
         assert here
         assert {name for name in held if name.startswith(f"{folder}/")} == here
     tops = {name.partition("/")[0] for name in names}
@@ -74,6 +75,8 @@ def test_it_runs_from_the_wheel(program: Path, tmp_path: Path) -> None:
         ("plan", "--offline", "--json", "-f", "example/deploy.yaml"),
         ("schema",),
         ("profiles",),
+        ("explain",),
+        ("explain", "DC302"),
     ],
     ids=" ".join,
 )

@@ -18,7 +18,7 @@ from deployc import __version__
 from deployc.diagnostics import Diagnostic, ExitCode, Stop, error
 
 COMMANDS = ("validate", "lock", "plan", "tune", "compile", "build", "store", "apply", "status", "logs", "destroy",
-            "calibrate", "engine", "profiles", "schema")  # fmt: skip
+            "calibrate", "engine", "explain", "profiles", "schema")  # fmt: skip
 """In the order of the work; `deployc/cli/<name>.py` has the function `command`, or a typer `app` with subcommands."""
 
 # Click's base for every wrong use of the command line, whichever copy of Click typer brings.

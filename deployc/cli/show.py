@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from deployc.diagnostics import Report, Stop, error
+from deployc.diagnostics import Report, Severity, Stop, error
 
 
 def text(content: str) -> bool:
@@ -42,7 +42,7 @@ def report(diagnostics: Report, *, stream: TextIO | None = None, no_color: bool 
     stream = stream or sys.stderr
     shown = view(diagnostics, color=color(stream, no_color), width=width(stream))
     if shown:
-        write(stream, shown.rstrip("\n") + "\n")
+        write(stream, shown.rstrip("\n") + "\n" + more(diagnostics, stream))
 
 
 def plan(document: Mapping[str, Any], diagnostics: Report, *, file: str, applies: bool, no_color: bool = False) -> None:
@@ -50,7 +50,15 @@ def plan(document: Mapping[str, Any], diagnostics: Report, *, file: str, applies
     from deployc.views.text import plan as view
 
     out = sys.stdout
-    text(view(document, diagnostics, color=color(out, no_color), width=width(out), file=file, applies=applies))
+    shown = view(document, diagnostics, color=color(out, no_color), width=width(out), file=file, applies=applies)
+    if text(shown):
+        write(out, more(diagnostics, out))
+
+
+def more(diagnostics: Report, stream: TextIO) -> str:
+    """Where the first of the errors or warnings is explained; only on a terminal: a file or a pipe holds the report."""
+    first = next((found for found in diagnostics.ordered() if found.severity is not Severity.NOTE), None)
+    return f"More: `deployc explain {first.code}`\n" if first and stream.isatty() else ""
 
 
 def written(path: Path, content: str, keep: Iterable[Path] = ()) -> None:

@@ -1,0 +1,124 @@
+"""docs/codes/: a page for every code, in one form, true to the code it is of; `deployc explain` shows them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from deployc.cli.main import run
+from deployc.data import pages
+from deployc.views import pages as view
+
+ROOT = Path(__file__).resolve().parent.parent
+Capture = pytest.CaptureFixture[str]
+FILES = sorted(pages().glob("*"))
+IN_TREE = re.compile(r"(?<![\w./-])((?:deployc|profiles)/[\w./-]*\w)")
+
+
+@cache
+def summaries() -> dict[str, set[str]]:
+    """Code -> its summaries, as every call and pair in the package writes them."""
+    found: dict[str, set[str]] = {}
+    for path in (ROOT / "deployc").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Call(args=[ast.Constant(value=str(code)), ast.Constant(value=str(summary)), *_]):
+                    pass
+                case ast.Tuple(elts=[ast.Constant(value=str(code)), ast.Constant(value=str(summary))]):
+                    pass
+                case _:
+                    continue
+            if re.fullmatch(r"DC\d{3}", code) and not re.fullmatch(r"DC\d{3}", summary):
+                found.setdefault(code, set()).add(summary)
+    return found
+
+
+def test_every_code_has_a_page_and_every_page_a_code() -> None:
+    assert {path.name for path in FILES} == {f"{code}.md" for code in summaries()}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_page_says_all_five_things(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    page = view.read(text)
+    assert page.code == path.stem
+    assert {page.summary} == summaries().get(page.code)
+    assert all(getattr(page, part) for part in view.PARTS)
+    assert re.findall(r"^\*\*([^*]+)\*\*", text, re.MULTILINE) == list(view.PARTS.values())
+    assert view.room(page.code)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_what_a_page_points_to_is_there(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    prose = re.sub(r"^```.*?^```$|`[^`\n]*`", "", text, flags=re.DOTALL | re.MULTILINE)
+    links = [link for link in re.findall(r"\]\(([^)\s]+)\)", prose) if "://" not in link]
+    assert [link for link in links if not (path.parent / link.partition("#")[0]).exists()] == []
+    assert [name for name in IN_TREE.findall(text) if not (ROOT / name).exists()] == []
+    assert set(re.findall(r"\bDC\d{3}\b", text)) <= summaries().keys()
+
+
+def test_the_page_of_a_code_is_shown(capsys: Capture) -> None:
+    for written in ("DC302", "dc302", "302", "error[DC302]:"):
+        assert run(["explain", written]) == 0
+        shown = capsys.readouterr().out
+        assert shown.startswith("DC302: a request of full length does not fit into the KV cache\n\nWhat\n  One request")
+        assert all(f"\n{words}\n  " in shown for words in view.PARTS.values())
+        assert "**" not in shown
+        prose = [line for line in shown.splitlines() if not line.startswith(" " * 6)]
+        assert max(map(len, prose)) <= 80
+
+
+def test_a_page_is_one_json_document(capsys: Capture) -> None:
+    assert run(["explain", "DC302", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert list(document) == ["format_version", "code", "summary", *view.PARTS]
+    assert all(document.values())
+
+
+def test_all_codes_are_listed_by_room(capsys: Capture) -> None:
+    assert run(["explain"]) == 0
+    shown = capsys.readouterr().out
+    assert re.findall(r"^  (DC\d{3})  ", shown, re.MULTILINE) == [path.stem for path in FILES]
+    assert shown.startswith("reading the file\n  DC100  the file cannot be read\n")
+    assert run(["explain", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [one["code"] for one in document["codes"]] == [path.stem for path in FILES]
+
+
+@pytest.mark.parametrize(
+    ("written", "named"), [("DC999", "DC676"), ("DC299x", "DC299"), ("3022", "DC676"), ("DC31", "DC310"), ("kv", "")]
+)
+def test_what_is_no_code_is_wrong_usage_and_names_near_ones(written: str, named: str, capsys: Capture) -> None:
+    assert run(["explain", written]) == 64
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "is no code" in shown.err
+    assert named in shown.err
+    assert ("Near it" in shown.err) == bool(named)
+
+
+def test_markdown_becomes_plain_text() -> None:
+    text = (
+        "# DC302: a summary\n\n**What** one `two` **three**\nfour.\n\n- a [link](https://x.example/y)\n- b\n\n"
+        "**Why** y\n\n**Check by hand**\n\n```\nprint(  1 )\n\n# two\n```\n\nmore\n\n**Fix** f\n\n**Source** s\n"
+    )
+    page = view.read(text)
+    assert page.check == "```\nprint(  1 )\n\n# two\n```\n\nmore"
+    assert view.shown(page) == (
+        "DC302: a summary\n\nWhat\n  one `two` three four.\n\n  - a link (https://x.example/y)\n  - b\n\nWhy\n  y\n\n"
+        "Check by hand\n      print(  1 )\n\n      # two\n\n  more\n\nFix\n  f\n\nSource\n  s\n"
+    )
+    colored = view.shown(page, color=True)
+    assert "\x1b[1mWhat\x1b[0m" in colored
+    assert "`" not in colored
+
+
+def test_a_page_without_its_heading_is_refused() -> None:
+    with pytest.raises(ValueError, match="DC302"):
+        view.read("DC302 a summary\n")
