@@ -1,17 +1,19 @@
-"""docs/reference.md: every key of deploy.yaml, the codes of a plan's facts; `DEPLOYC_UPDATE=1` rewrites both."""
+"""docs/reference.md: every key of deploy.yaml, every code; `DEPLOYC_UPDATE=1` rewrites both."""
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 from pathlib import Path
 
+from codes import summaries
+
 from deployc.spec.keys import MEANING
 from deployc.spec.unsupported import NOT_YET
+from deployc.views.pages import ROOMS
 
 ROOT = Path(__file__).resolve().parent.parent
-REFERENCE, PACKAGE = ROOT / "docs" / "reference.md", ROOT / "deployc"
+REFERENCE = ROOT / "docs" / "reference.md"
 
 
 def table() -> str:
@@ -20,16 +22,15 @@ def table() -> str:
     return "\n".join(["| key | meaning |", "|---|---|", *rows])
 
 
-def summaries() -> str:
-    """One row a code about model, adapters, formats, builds, memory, settings or rows, with its constant summary."""
-    found: dict[str, str] = {}
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            match node:
-                case ast.Call(args=[ast.Constant(value=str(code)), ast.Constant(value=str(summary)), *_]):
-                    if re.fullmatch(r"DC(2\d|3[0-4]|54|67)\d", code):
-                        found[code] = summary
-    return "\n".join(["| code | summary |", "|---|---|", *(f"| {code} | {found[code]} |" for code in sorted(found))])
+def tables() -> str:
+    """One table for all that codes are about, one row a code with its constant summary, linked to its page."""
+    known = {code: " / ".join(sorted(found)) for code, found in sorted(summaries().items())}
+    parts = []
+    for first, last, about in ROOMS:
+        rows = [f"| [{c}](codes/{c}.md) | {s} |" for c, s in known.items() if first <= int(c[2:]) <= last]
+        if rows:
+            parts.append("\n".join([f"### DC{first}-DC{last}: {about}\n", "| code | summary |", "|---|---|", *rows]))
+    return "\n\n".join(parts) + "\n"
 
 
 def test_every_key_is_in_the_reference() -> None:
@@ -43,6 +44,7 @@ def test_every_key_is_in_the_reference() -> None:
 def test_codes_are_in_the_reference_with_their_summaries() -> None:
     text = REFERENCE.read_text()
     if os.environ.get("DEPLOYC_UPDATE"):
-        text = re.sub(r"\| code \| summary \|\n(?:\|.*\n)*", lambda _: summaries() + "\n", text)
+        text = re.sub(r"(?<=\n)### DC(.*\n)*?(?=## )", lambda _: tables() + "\n", text)
         REFERENCE.write_text(text)
-    assert summaries() in text
+    assert f"{tables()}\n## " in text
+    assert sum(text.count(f"(codes/{code}.md)") for code in summaries()) == len(summaries())

@@ -103,7 +103,7 @@ def listing(summaries: Mapping[str, str], *, color: bool = False, width: int = 8
 
 def near(code: str, codes: Iterable[str], most: int = 5) -> list[str]:
     """The codes whose numbers are nearest to a wrong one, in order; [] where it holds no number."""
-    digits = re.search(r"\d{1,6}", code)
+    digits = re.search(r"\d{1,3}", code)
     if digits is None:
         return []
     number = int(digits[0].ljust(3, "0"))
