@@ -50,7 +50,8 @@ def imported(text: str, name: str, *, engine_version: str | None = None, gpu: st
     for case in found.launches:
         if case.launch.model is not None:
             found.files.append(written(values(case.launch, case.engine, gpu), _origin(case.launch, name)))
-            found.report.extend(_open_questions(case.launch, gpu))
+    if found.files:
+        found.report.add(_open_questions(found.launches[0].launch, gpu))
     if len(found.files) > 1:
         found.report.add(_several(found))
     return found
@@ -63,19 +64,17 @@ def _judge_code(source: Text, report: Report) -> None:
         report.extend(judge_page(source))
 
 
-def _open_questions(launch: FoundLaunch, gpu: str | None) -> list[Diagnostic]:
+def _open_questions(launch: FoundLaunch, gpu: str | None) -> Diagnostic:
     missing = "the load" if gpu is not None else "the card and the load"
-    return [
-        note(
-            "DC706",
-            "a launch does not say everything",
-            f"{missing[:1].upper()}{missing[1:]} {'is' if gpu is not None else 'are'} in no launch line: what "
-            "deploy.yaml has there is a placeholder, and a plan of it is of that.",
-            "set workload.input_tokens, output_tokens and concurrency"
-            + ("" if gpu is not None else ", and hardware.gpu (or --gpu)"),
-            launch.at,
-        )
-    ]
+    return note(
+        "DC706",
+        "a launch does not say everything",
+        f"{missing[:1].upper()}{missing[1:]} {'is' if gpu is not None else 'are'} in no launch line: what deploy.yaml "
+        "has there is a placeholder, and a plan of it is of that.",
+        "set workload.input_tokens, output_tokens and concurrency"
+        + ("" if gpu is not None else ", and hardware.gpu (or --gpu)"),
+        launch.at,
+    )
 
 
 def _several(found: Imported) -> Diagnostic:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from deployc.adopt.read.docker_run import environment, published
+from deployc.adopt.read.program import runs_vllm
 from deployc.adopt.read.words import split
 from deployc.source.tree import Map, Node, Scalar, Seq
 from deployc.types.launch import FoundLaunch, Health, Piece, Published, Reservation
@@ -22,8 +23,9 @@ def launches(root: Map) -> Iterator[FoundLaunch]:
 
 
 def _serves(service: Map) -> bool:
-    named = (piece.value for key in ("image", "command", "entrypoint") for piece in words(service.entries.get(key)))
-    return any("vllm" in value.lower() for value in named)
+    image = text(service.entries.get("image"))
+    run = [piece for key in ("entrypoint", "command") for piece in words(service.entries.get(key))]
+    return runs_vllm(image.value if image else "", run)
 
 
 def _launch(name: str, service: Map) -> FoundLaunch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from deployc.adopt.read.program import runs_vllm
 from deployc.diagnostics import Span
 from deployc.types.launch import FoundLaunch, Health, Piece, Published, Reservation
 
@@ -19,7 +20,7 @@ _LETTERS = "ditPq"
 
 
 def docker_run(words: Sequence[Piece]) -> FoundLaunch | None:
-    """The launch of `docker run [options] image [words]`; None where it names no image. `words` begin behind `run`."""
+    """The launch of `docker run [options] image [words]`, None where it is no vLLM's. `words` begin behind `run`."""
     options: dict[str, list[Piece]] = {}
     index = 0
     while index < len(words) and words[index].value.startswith("-"):
@@ -32,7 +33,8 @@ def docker_run(words: Sequence[Piece]) -> FoundLaunch | None:
         index += 1
     if index >= len(words):
         return None
-    return _launch(options, words[index], tuple(words[index + 1 :]))
+    launch = _launch(options, words[index], tuple(words[index + 1 :]))
+    return launch if runs_vllm(words[index].value, (*(launch.entrypoint or ()), *launch.arguments)) else None
 
 
 def _long(word: str) -> tuple[str, bool, str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from deployc.adopt.read.docker_run import environment
+from deployc.adopt.read.program import runs_vllm
 from deployc.adopt.read.words import Places, split
 from deployc.source.lines import Lines
 from deployc.types.launch import FoundLaunch, Health, Piece
@@ -27,7 +27,7 @@ def is_dockerfile(text: str) -> bool:
 
 def launches(text: str, lines: Lines) -> Iterator[FoundLaunch]:
     """The launch of the last stage, where base image or command name vLLM."""
-    stage: dict[str, Any] = {}
+    stage: dict[str, Piece] = {}
     variables: dict[str, Piece] = {}
     build: dict[str, Piece] = {}
     runs: list[Piece] = []
@@ -43,7 +43,8 @@ def launches(text: str, lines: Lines) -> Iterator[FoundLaunch]:
             runs.append(piece)
         elif name in ("ENTRYPOINT", "CMD", "USER", "HEALTHCHECK"):
             stage[name] = piece
-    if "image" in stage and "vllm" in " ".join(p.value for p in [*stage.values(), *runs]).lower():
+    run = [piece for name, piece in stage.items() if name != "image"]
+    if "image" in stage and runs_vllm(stage["image"].value, [*run, *runs]):
         yield _launch(stage, variables, build)
 
 

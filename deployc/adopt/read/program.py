@@ -10,6 +10,7 @@ CONTAINERS = ("docker", "podman", "nerdctl")
 _SHELLS = ("sh", "bash", "zsh", "dash", "ash")
 _SERVERS = ("api_server.py",)
 _MODULES = ("vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server")
+_TELLING = ("--max-model-len", "--tensor-parallel-size", "--gpu-memory-utilization", "--served-model-name")
 _OTHERS = {
     "llama-server": "llama.cpp",
     "text-generation-launcher": "text-generation-inference",
@@ -39,6 +40,13 @@ def program(words: Sequence[Piece]) -> tuple[int, int] | None:
         if base(word.value) in _SERVERS and "entrypoints" in word.value:
             return max(0, index - 1), index + 1
     return None
+
+
+def runs_vllm(image: str, words: Sequence[Piece]) -> bool:
+    """Whether a container runs vLLM: its image or its words name it, or it is handed flags that only vLLM has."""
+    return any(
+        "vllm" in text.lower() or text.partition("=")[0] in _TELLING for text in (image, *(w.value for w in words))
+    )
 
 
 def takes_model(words: Sequence[Piece]) -> bool:
