@@ -1,0 +1,325 @@
+"""Flags and variables against this very version: what fires, beside a neighbour on which it must not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pytest
+from configured import A100, H200, HOST, QWEN_7B, card, case_of, facts_of
+
+from deployc.diagnostics import Diagnostic
+from deployc.facts.engine import load
+from deployc.facts.lore import all_remarks
+from deployc.rules import judge
+from deployc.rules.remarks import KINDS
+from deployc.rules.settings import holds
+from deployc.types.facts import AdapterFacts, Facts
+
+AWQ = QWEN_7B | {
+    "quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True, "version": "gemm"}
+}
+GPTQ = QWEN_7B | {
+    "quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": False, "sym": True}
+}
+FP8 = QWEN_7B | {"quantization_config": {"quant_method": "fp8", "activation_scheme": "dynamic"}}
+HALF = {"torch_dtype": "float16"}
+TWO = "{gpu: h200-sxm, count: 2}"
+NO_CARD = "{gpu: cpu}"
+
+
+def said(
+    settings: str,
+    version: str,
+    config: dict[str, Any] | None = None,
+    facts: Facts | None = None,
+    sections: Mapping[str, str] | None = None,
+) -> list[Diagnostic]:
+    """Everything that is said with these lines of `engine`, of the shipped catalogue of this version."""
+    known = facts or facts_of(config or QWEN_7B, version=version)
+    case = case_of(
+        replace(known, engine=load(version)), **{"engine": f"{{version: {version}, {settings}}}", **(sections or {})}
+    )
+    return judge(case.deploy, case.facts, case.choices, case.prediction)
+
+
+def codes_of(found: list[Diagnostic]) -> dict[str, str]:
+    return {d.code: str(d.severity) for d in found}
+
+
+def args(text: str) -> str:
+    return f"args: {{{text}}}"
+
+
+def env(text: str) -> str:
+    return f"env: {{{text}}}"
+
+
+class Row(NamedTuple):
+    """A setting that is spoken of, and a neighbour that is not: of another version or model, where those are given."""
+
+    code: str
+    severity: str
+    fires: tuple[str, str, dict[str, Any]]
+    neighbour: tuple[str, str, dict[str, Any]]
+
+
+def row(
+    code: str, severity: str, fires: str, neighbour: str, at: str = "0.33.0", other: str = "",
+    config: dict[str, Any] = QWEN_7B, of: dict[str, Any] | None = None,
+) -> Row:  # fmt: skip
+    return Row(code, severity, (fires, at, config), (neighbour, other or at, of or config))
+
+
+SEGMENTS = env("PYTORCH_CUDA_ALLOC_CONF: 'expandable_segments:True'")
+ROWS = [
+    row("DC500", "error", args("continuous-batching: true"), args("seed: 1")),
+    row("DC502", "error", args("enable-reasoning: true"), args("enable-reasoning: true"), at="0.11.2", other="0.9.2"),
+    row("DC502", "error", args("swap-space: 4"), args("swap-space: 4"), at="0.18.1", other="0.17.1"),
+    row(
+        "DC507",
+        "error",
+        args("cudagraph-capture-sizes: [1, 2]"),
+        args("cudagraph-capture-sizes: [1, 2]"),
+        at="0.9.2",
+        other="0.33.0",
+    ),
+    row("DC507", "error", args("async-scheduling: true"), args("async-scheduling: true"), at="0.9.2", other="0.11.2"),
+    row(
+        "DC508",
+        "note",
+        args("enable-chunked-prefill: true"),
+        args("enable-chunked-prefill: false, max-num-batched-tokens: 8192"),
+    ),
+    row("DC508", "note", args("enable-prefix-caching: true"), args("no-enable-prefix-caching: true"), at="0.9.2"),
+    row("DC508", "note", args("async-scheduling: true"), args("async-scheduling: true"), at="0.14.1", other="0.13.0"),
+    row("DC508", "note", args("swap-space: 4"), args("seed: 1"), at="0.17.1"),
+    row("DC508", "note", args("scheduling-policy: priority"), args("scheduling-policy: fcfs")),
+    row("DC508", "note", args("max-lora-rank: 16"), args("max-lora-rank: 16, enable-lora: true")),
+    row(
+        "DC509", "warning", args("quantization: awq"), args("quantization: awq_marlin"), at="0.23.0", config=AWQ | HALF
+    ),
+    row(
+        "DC509",
+        "warning",
+        args("quantization: awq"),
+        args("quantization: awq"),
+        at="0.13.0",
+        other="0.24.0",
+        config=AWQ | HALF,
+    ),
+    row(
+        "DC509",
+        "warning",
+        args("quantization: gptq"),
+        args("quantization: gptq"),
+        at="0.21.0",
+        other="0.22.1",
+        config=GPTQ | HALF,
+    ),
+    row("DC509", "warning", args("num-scheduler-steps: 8"), args("num-scheduler-steps: 1"), at="0.9.2"),
+    row("DC509", "warning", args("max-logprobs: 100"), args("max-logprobs: 20")),
+    row("DC509", "warning", args("max-logprobs: -1"), args("max-logprobs: 5")),
+    row(
+        "DC509",
+        "warning",
+        args("compilation-config: {cudagraph_mode: NONE}"),
+        args("compilation-config: {cudagraph_mode: PIECEWISE}"),
+    ),
+    row("DC509", "warning", args("compilation-config.cudagraph_mode: NONE"), args("compilation-config.mode: 3")),
+    row("DC510", "error", args("quantization: awq"), args("quantization: awq"), of=AWQ),
+    row("DC510", "error", args("quantization: fp8"), args("quantization: fp8"), config=AWQ, of=QWEN_7B),
+    row(
+        "DC510",
+        "error",
+        args("quantization: gptq"),
+        args("quantization: gptq"),
+        at="0.13.0",
+        config=AWQ | HALF,
+        of=GPTQ | HALF,
+    ),
+    row("DC511", "error", args("quantization: awq"), args("quantization: awq"), at="0.23.0", config=AWQ, of=AWQ | HALF),
+    row(
+        "DC511",
+        "error",
+        args("quantization: gptq"),
+        args("quantization: gptq"),
+        at="0.21.0",
+        other="0.22.1",
+        config=GPTQ,
+    ),
+    row(
+        "DC512",
+        "warning",
+        args("enforce-eager: true, max-cudagraph-capture-size: 64"),
+        args("max-cudagraph-capture-size: 64"),
+    ),
+    row(
+        "DC512",
+        "error",
+        args("async-scheduling: true, speculative-config: {method: ngram, num_speculative_tokens: 3}"),
+        args("speculative-config: {method: ngram, num_speculative_tokens: 3}"),
+        at="0.15.1",
+    ),
+    row(
+        "DC512",
+        "error",
+        args("enable-auto-tool-choice: true"),
+        args("enable-auto-tool-choice: true, tool-call-parser: hermes"),
+    ),
+    row(
+        "DC512", "error", args("enable-log-outputs: true"), args("enable-log-outputs: true, enable-log-requests: true")
+    ),
+    row("DC512", "error", args("max-num-partial-prefills: 2"), args("max-num-partial-prefills: 1"), at="0.13.0"),
+    row(
+        "DC512",
+        "error",
+        args("enable-sleep-mode: true") + ", " + env("PYTORCH_CUDA_ALLOC_CONF: 'expandable_segments:True'"),
+        args("enable-sleep-mode: true") + ", " + env("PYTORCH_CUDA_ALLOC_CONF: 'expandable_segments:True'"),
+        at="0.13.0",
+        other="0.33.0",
+    ),
+    row("DC512", "error", args("kv-cache-dtype: fp8_e5m2"), args("kv-cache-dtype: fp8_e5m2"), config=FP8, of=QWEN_7B),
+    row(
+        "DC513",
+        "warning",
+        args("attention-backend: FLASHINFER") + ", " + env("VLLM_ATTENTION_BACKEND: FLASH_ATTN"),
+        env("VLLM_ATTENTION_BACKEND: FLASH_ATTN"),
+        at="0.13.0",
+    ),
+    row("DC515", "warning", env("MAX_SEQUENCE_LENGTH: '20000'"), env("VLLM_LOGGING_LEVEL: INFO")),
+    row("DC515", "warning", env("SGLANG_ANYTHING: '1'"), env("SGLANGUAGE: '1'")),
+    row("DC515", "warning", env("CUDA_MEMORY_BANDWIDTH: '900'"), env("CUDA_CACHE_PATH: /x")),
+    row("DC516", "warning", env("CUDA_LAUNCH_BLOCKING: '1'"), env("CUDA_LAUNCH_BLOCKING: '0'")),
+    row("DC516", "warning", env("VLLM_USE_V1: '0'"), env("VLLM_USE_V1: '1'"), at="0.9.2"),
+    row("DC516", "warning", env("HF_HUB_OFFLINE: '1'"), env("HF_HUB_OFFLINE: '0'")),
+    row("DC517", "error", env("VLLM_SERVER_DEV_MODE: 'true'"), env("VLLM_SERVER_DEV_MODE: '1'")),
+    row("DC518", "warning", args("seed: 1"), args("seed: 1"), at="0.9.2", other="0.32.0"),
+    row("DC519", "warning", args("seed: 1"), args("seed: 1"), at="0.13.0", other="0.33.0"),
+    row("DC522", "warning", "image: 'vllm/vllm-openai:latest'", "image: 'vllm/vllm-openai:v0.33.0'"),
+    row("DC522", "warning", "image: 'host:5000/vllm-openai'", "image: 'host:5000/own:v1'"),
+    row("DC522", "warning", "image: 'x/y:nightly-cu130'", f"image: 'x/y@sha256:{'a' * 64}'"),
+    row("DC523", "error", args("hf-overrides: \"'{}'\""), args("hf-overrides: '{}'")),
+    row("DC523", "warning", args("tool-call-parser: \"'hermes'\""), args("tool-call-parser: hermes")),
+    row("DC523", "warning", env("HF_HOME: '\"/x\"'"), env("HF_HOME: /x")),
+    row("DC527", "error", args("load-format: dummy"), args("load-format: safetensors")),
+    row("DC531", "error", args("block-size: 20"), args("block-size: 32")),
+    row("DC503", "error", args("tp: 1, tensor-parallel-size: 1"), args("tp: 1")),
+    row("DC503", "error", args("enforce-eager: true, no-enforce-eager: true"), args("no-enforce-eager: true")),
+    row("DC501", "error", args("tool-call-parser: ''"), args("tool-call-parser: hermes")),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.code}-{row.fires[0][:40]}")
+def test_it_is_said_and_not_of_its_neighbour(row: Row) -> None:
+    assert codes_of(said(*row.fires)).get(row.code) == row.severity
+    assert row.code not in codes_of(said(*row.neighbour))
+
+
+def test_a_flag_that_came_later_says_from_when_on() -> None:
+    (found,) = [d for d in said(args("structured-outputs-config: {backend: xgrammar}"), "0.9.2") if d.code == "DC507"]
+    assert "came in vLLM 0.11.0" in found.detail and "engine.version: 0.11.0" in found.fix
+
+
+@pytest.mark.parametrize(
+    ("written", "version", "put"),
+    [
+        ("guided-decoding-backend: xgrammar", "0.12.0", 'structured-outputs-config: {backend: "xgrammar"}'),
+        (
+            "rope-scaling: {rope_type: yarn, factor: 4}",
+            "0.13.0",
+            "set model.context: {rope: yarn, factor: N}; for another kind model.overrides: {rope_parameters: ",
+        ),
+        ("enable-reasoning: true", "0.10.2", "set api.reasoning_parser"),
+        ("task: generate", "0.13.0", "set engine.args.runner: generate"),
+        ("num-speculative-tokens: 5", "0.9.2", "speculative-config: {num_speculative_tokens: 5}"),
+    ],
+)
+def test_a_flag_that_went_says_where_its_value_goes(written: str, version: str, put: str) -> None:
+    (found,) = [d for d in said(args(written), version) if d.code == "DC502"]
+    assert put in found.fix
+
+
+def test_yarn_and_overrides_of_the_flag_are_one_thing() -> None:
+    rope = "hf-overrides: {rope_parameters: {rope_type: yarn, factor: 2.0}}"
+    yarn = {"model": "{source: org/model, context: {rope: yarn, factor: 4}}"}
+    assert codes_of(said(args(rope), "0.33.0", sections=yarn))["DC503"] == "error"
+    assert "DC503" not in codes_of(said(args(rope), "0.33.0"))
+
+
+def test_quantized_by_us_is_quantized() -> None:
+    """The artifact is in compressed-tensors, whatever its source was in."""
+    ours = {"quantization": "{weights: fp8}"}
+    assert "DC510" in codes_of(said(args("quantization: fp8"), "0.33.0", sections=ours))
+    assert "DC510" not in codes_of(said(args("quantization: compressed-tensors"), "0.33.0", sections=ours))
+
+
+def test_cards_decide_what_harms() -> None:
+    nvlink, single = facts_of(cards=(H200, H200), version="0.33.0"), facts_of(cards=(H200,), version="0.33.0")
+    pcie = facts_of(cards=(card(), card()), version="0.33.0")
+    both, alone = {"hardware": TWO, "target": "{kind: docker}"}, {"hardware": "{gpu: h200-sxm}"}
+    split = "parallel: {tensor: 2}, "
+    for setting in (args("disable-custom-all-reduce: true"), env("NCCL_P2P_DISABLE: '1'")):
+        assert {"DC509", "DC516"} & codes_of(said(split + setting, "0.33.0", facts=nvlink, sections=both)).keys()
+        assert not {"DC509", "DC516"} & codes_of(said(split + setting, "0.33.0", facts=pcie, sections=both)).keys()
+        assert not {"DC509", "DC516"} & codes_of(said(setting, "0.33.0", facts=single, sections=alone)).keys()
+
+
+def test_threads_of_the_cpu_engine() -> None:
+    one, host = env("OMP_NUM_THREADS: '1'"), facts_of(cards=(HOST,), version="0.32.0")
+    assert "DC516" in codes_of(said(one, "0.32.0", facts=host, sections={"hardware": NO_CARD}))
+    assert "DC516" not in codes_of(said(one, "0.32.0", facts=facts_of(cards=(A100,), version="0.32.0")))
+
+
+def test_adapters_that_lora_is_turned_off_for() -> None:
+    adapter = AdapterFacts("a", "./a", None, {}, 16, "org/model", ("q_proj",), (), {})
+    facts = replace(facts_of(version="0.33.0"), adapters=(adapter,))
+    served = {"adapters": "[{name: a, source: ./a, mode: serve}]"}
+    off, on = args("enable-lora: false"), args("max-lora-rank: 16")
+    assert codes_of(said(off, "0.33.0", facts=facts, sections=served))["DC512"] == "error"
+    assert not {"DC508", "DC512"} & codes_of(said(on, "0.33.0", facts=facts, sections=served)).keys()
+
+
+def test_a_variable_that_the_version_does_not_read() -> None:
+    facts = facts_of(version="0.33.0")
+    known = replace(load("0.33.0"), variables=("VLLM_LOGGING_LEVEL", "VLLM_SERVER_DEV_MODE"))
+    typo, right = (env(f"{name}: '1'") for name in ("VLLM_LOGING_LEVEL", "VLLM_LOGGING_LEVEL"))
+    for setting, engine, expected in ((typo, known, True), (right, known, False)):
+        case = case_of(replace(facts, engine=engine), engine=f"{{version: 0.33.0, {setting}}}")
+        found = [d for d in judge(case.deploy, case.facts, case.choices, case.prediction) if d.code == "DC514"]
+        assert bool(found) is expected
+        assert not found or found[0].fix == "did you mean VLLM_LOGGING_LEVEL?"
+    nothing = replace(known, variables=())
+    case = case_of(replace(facts, engine=nothing), engine=f"{{version: 0.33.0, {typo}}}")
+    found = judge(case.deploy, case.facts, case.choices, case.prediction)
+    assert "DC514" not in codes_of(found), "its list is not known"
+
+
+def test_holes_that_callers_need_count_where_others_call() -> None:
+    for bind, expected in (("0.0.0.0", "note"), ("127.0.0.1", None)):
+        target = f"{{kind: docker, bind: {bind}, api_key: {{env: KEY}}}}"
+        assert codes_of(said(args("seed: 1"), "0.29.0", sections={"target": target})).get("DC519") == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted", "expected"),
+    [
+        ("21", (">20",), True), ("20", (">20",), False), ("20", (">=20",), True), ("many", (">20",), False),
+        ("-1", ("<0",), True), ("20", ("!%16",), True), ("32", ("!%16",), False), ("auto", ("!%16",), False),
+        ("a:b", ("*:*",), True), ("NONE", ("!none",), False), ("FULL", ("!NONE",), True), ("x", (), True),
+        ("x", ("y", "x"), True),
+    ],
+)  # fmt: skip
+def test_values_that_a_remark_is_about(value: str, wanted: tuple[str, ...], expected: bool) -> None:
+    assert holds(value, wanted) is expected
+
+
+def test_every_remark_has_a_kind_a_source_and_flags_that_exist() -> None:
+    ever = {name for v in ("0.8.5", "0.9.2", "0.13.0", "0.20.2", "0.33.0") for name in load(v).flags}
+    for remark in all_remarks():
+        assert remark.code in KINDS and remark.source
+        for name in (remark.name, *remark.beside, *remark.unless):
+            flag, _, key = name.partition(".")
+            assert name.isupper() or flag in ever or key, name
+        assert "{value}" not in remark.says.format(value="1", version="vLLM 1") + remark.fix.format(value="1")
