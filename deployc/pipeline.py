@@ -16,6 +16,7 @@ from deployc.diagnostics import ExitCode, Report
 from deployc.types.plan import Observed, Plan
 
 if TYPE_CHECKING:
+    from deployc.measure.doctor.judge import Diagnosis
     from deployc.source.document import Document
     from deployc.spec.deploy import Deploy
     from deployc.types.bundle import Bundle
@@ -82,9 +83,6 @@ def resolved(
     from deployc.build.text.named import named_texts
     from deployc.choose.served import as_served
     from deployc.facts import resolve
-    from deployc.facts.calibration import calibration
-    from deployc.facts.gpu_profile import cards
-    from deployc.facts.lore import lore
 
     env = os.environ if env is None else env
     analysis = shape(path, env)
@@ -96,18 +94,60 @@ def resolved(
     )
     analysis.report.extend(report)
     if analysis.facts is not None:
-        version = analysis.facts.engine.version
         texts, report = named_texts(deploy)
         analysis.report.extend(report)
-        known = replace(
-            analysis.facts,
-            calibration=calibration(version),
-            known_cards=cards(),
-            lore=lore(version),
-            texts=texts,
-        )
-        analysis.facts = as_served(deploy, known)
+        analysis.facts = as_served(deploy, replace(_with_tool_data(analysis.facts), texts=texts))
     return analysis
+
+
+def _with_tool_data(facts: Facts) -> Facts:
+    """Facts beside which stands what the tool itself knows: constants, cards, lore."""
+    from deployc.facts.calibration import calibration
+    from deployc.facts.gpu_profile import cards
+    from deployc.facts.lore import lore
+
+    version = facts.engine.version
+    return replace(facts, calibration=calibration(version), known_cards=cards(), lore=lore(version))
+
+
+def diagnose(
+    path: Path | str, *, like: Path | str | None = None, offline: bool = False, env: Mapping[str, str] | None = None
+) -> tuple[Diagnosis | None, Report]:
+    """What is wrong with a server by its description. None where that, or its model, cannot be understood.
+
+    The model's facts come from the lockfile of `like`, a deploy.yaml that also says what the description does not;
+    else from the description's own lockfile, the folder or the hub that it names.
+    """
+    from deployc.facts.engine import versions
+    from deployc.measure.doctor.description import described, from_deploy
+    from deployc.measure.doctor.effects import effects
+    from deployc.measure.doctor.expected import expected
+    from deployc.measure.doctor.judge import judge
+    from deployc.measure.doctor.known import as_deploy
+    from deployc.measure.doctor.known import known as known_of
+    from deployc.measure.doctor.patient import Patient
+
+    env, path = os.environ if env is None else env, Path(path)
+    beside = resolved(like, offline=offline, env=env) if like is not None else None
+    if beside is not None and (beside.facts is None or beside.report.errors):
+        return None, beside.report
+    said, report = described(path, env, from_deploy(beside.deploy) if beside and beside.deploy else {})
+    if said is None:
+        return None, report
+    deploy, found = as_deploy(said, said.values.version or versions()[-1], str(path.parent))
+    report.extend(found)
+    if deploy is None:
+        return None, report
+    model = None
+    if beside is not None and beside.deploy is not None and beside.facts is not None:
+        model = beside.facts.unmerged if beside.deploy.model.source == said.values.model else None
+    facts, found = known_of(said, deploy, lock=lock_path(path), offline=offline, env=env, model=model)
+    report.extend(found)
+    if facts is None:
+        return None, report
+    diagnosis = judge(Patient(said, expected(said.values, deploy, _with_tool_data(facts))), effects())
+    report.extend(diagnosis.diagnostics)
+    return diagnosis, report
 
 
 def compile(

@@ -17,9 +17,11 @@ from typer.core import TyperGroup
 from deployc import __version__
 from deployc.diagnostics import Diagnostic, ExitCode, Stop, error
 
-COMMANDS = ("validate", "lock", "plan", "tune", "compile", "build", "store", "apply", "status", "logs", "destroy",
-            "calibrate", "engine", "explain", "profiles", "schema")  # fmt: skip
+COMMANDS = ("import", "validate", "lock", "plan", "tune", "compile", "build", "store", "apply", "status", "logs",
+            "destroy", "doctor", "calibrate", "engine", "explain", "profiles", "schema")  # fmt: skip
 """In the order of the work; `deployc/cli/<name>.py` has the function `command`, or a typer `app` with subcommands."""
+
+_MODULES = {"import": "importing"}  # words of Python cannot name a module
 
 # Click's base for every wrong use of the command line, whichever copy of Click typer brings.
 _ClickError: type[Exception] = typer.BadParameter.__mro__[2]
@@ -34,11 +36,11 @@ class _LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"deployc.cli.{cmd_name}")
+        module = import_module(f"deployc.cli.{_MODULES.get(cmd_name, cmd_name)}")
         sub: typer.Typer | None = getattr(module, "app", None)
         if sub is None:
             sub = typer.Typer(add_completion=False, rich_markup_mode=None)
-            sub.command(cmd_name)(module.command)
+            sub.command(cmd_name, context_settings=getattr(module, "SETTINGS", None))(module.command)
         command = typer.main.get_command(sub)
         command.name = cmd_name
         return command
