@@ -1,7 +1,8 @@
 """Writes the deploy.lock of the examples whose model is not read from its source: `python examples/make_locks.py`.
 
 The model's facts follow from `written_by_hand/…/config.json`, and the lockfile says so; cards and engine come from the
-shipped profiles, as in `deployc lock`. The adapters are imaginary: their tensors are what adapter_config.json implies.
+shipped profiles, as in `deployc lock`. The adapters are imaginary: their tensors are what adapter_config.json implies,
+unless a folder of that name lies beside the deploy.yaml.
 Run it again when a profile or an example changes; `--check` only compares. With paths it writes the lockfiles of those
 deploy.yamls instead, for instance to look at a golden case by hand.
 """
@@ -13,6 +14,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,9 @@ from deployc import pipeline
 from deployc.cli import show
 from deployc.diagnostics import Stop
 from deployc.facts import lock
+from deployc.facts.adapter import adapter_facts
 from deployc.facts.engine import engine
+from deployc.facts.folder import Folder
 from deployc.facts.gpu import devices
 from deployc.facts.model import from_config
 from deployc.spec.deploy import Deploy
@@ -69,7 +73,7 @@ def frozen(path: Path, env: Mapping[str, str] | None = None, written: Sequence[P
     if deploy is None or analysis.report.errors:
         raise Stop(analysis.report)
     model = _model(deploy, written)
-    adapters = tuple(_adapter(a.name, a.source, model, written) for a in deploy.adapters)
+    adapters = tuple(_adapter(a.name, path.parent / a.source, a.source, model, written) for a in deploy.adapters)
     cards, said = devices(deploy, {})
     version, also = engine(deploy)
     said.extend(also)
@@ -80,19 +84,22 @@ def frozen(path: Path, env: Mapping[str, str] | None = None, written: Sequence[P
 
 def _model(deploy: Deploy, written: Sequence[Path]) -> ModelFacts:
     source = deploy.model.source
-    config = _json(written, source.rpartition("/")[2].lower(), "config.json")
-    return from_config(
-        config,
+    name = source.rpartition("/")[2].lower()
+    facts = from_config(
+        _json(written, name, "config.json"),
         source=source,
         hub=deploy.model.hub,
         revision=deploy.model.revision,
         provenance=f"{'recalled' if source in RECALLED else 'written by hand'} from the public config.json of {source}",
         chat_template=True,
     )
+    return replace(facts, gated=any((folder / name / "gated").is_file() for folder in written))
 
 
-def _adapter(name: str, source: str, model: ModelFacts, written: Sequence[Path]) -> AdapterFacts:
+def _adapter(name: str, folder: Path, source: str, model: ModelFacts, written: Sequence[Path]) -> AdapterFacts:
     """LoRA pairs as peft saves them: A [r, in] and B [out, r] in float32 for every linear [out, in] that is named."""
+    if folder.is_dir():
+        return adapter_facts(name, Folder(folder, source), source)
     config = _json(written, source.rpartition("/")[2], "adapter_config.json")
     rank, targets = config["r"], config["target_modules"]
     tensors: list[Tensor] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from deployc.cost.capability import eight_bit, runs, words
-from deployc.cost.lora_slots import lora_rank
+from deployc.cost.lora_slots import LORA_RANKS, lora_rank
 from deployc.cost.weights.cuts import GROUP_SIZES, cuts, largest_group
 from deployc.cost.written import written_count, written_flag
 from deployc.spec.deploy import Deploy
@@ -91,6 +91,7 @@ def max_lora_rank(deploy: Deploy, facts: Facts) -> Choice[int]:
     """The smallest step of the engine's ladder that holds every adapter's rank; the rank itself where none does."""
     written = written_count(deploy, facts, "max-lora-rank")
     highest = max(adapter.rank for adapter in facts.adapters)
+    ladder = facts.engine.lora_ranks or LORA_RANKS
     return written or Choice(
-        lora_rank(highest) or highest, "default", f"the largest rank among the adapters is {highest}"
+        lora_rank(highest, ladder) or highest, "default", f"the largest rank among the adapters is {highest}"
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from deployc.cost.weights import linears
 from deployc.types.choices import Choices
 from deployc.types.facts import SERVED_BYTES, Facts
@@ -11,9 +13,9 @@ LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """vllm/config/lora.py: MaxLoRARanks."""
 
 
-def lora_rank(rank: int) -> int | None:
+def lora_rank(rank: int, ladder: Sequence[int] = LORA_RANKS) -> int | None:
     """The smallest max_lora_rank of the engine that holds a rank; None above its ladder."""
-    return next((step for step in LORA_RANKS if step >= rank), None)
+    return next((step for step in ladder if step >= rank), None)
 
 
 def lora_slots(facts: Facts, choices: Choices) -> Figure:

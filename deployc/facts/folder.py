@@ -24,6 +24,7 @@ class Folder:
 
     hub: Hub = "folder"
     revision: str | None = None
+    gated = False
 
     def __init__(self, path: Path, shown: str) -> None:
         self.path = path

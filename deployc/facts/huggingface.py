@@ -36,6 +36,7 @@ class HuggingFace(Repository):
         if not isinstance(commit, str) or info.siblings is None:
             raise faults.not_a_hub(self._web.host, f"its answer about {source} names no commit or no files.")
         self._at(commit)
+        self.gated = bool(info.gated)  # "auto", "manual" or False
         self._files = {s.rfilename: self._entry(s) for s in info.siblings if "/" not in s.rfilename}
 
     def _url(self, name: str) -> str:

@@ -1,20 +1,89 @@
-"""Reads what profiles/engines/ says beyond a version's own catalogue: it ships with the tool, and no lockfile has it."""
+"""Reads what profiles/engines/ says beyond a version's own catalogue: it ships with the tool, in no lockfile."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
 from deployc.data import profiles
+from deployc.facts.catalogue.history import release
 from deployc.facts.codec import decode
-from deployc.types.lore import Gone, Lore
+from deployc.facts.drivers import drivers
+from deployc.facts.engine import flag_spans, versions
+from deployc.facts.formats import formats
+from deployc.types.lore import Foreign, Gone, Hole, Lore, Remark
 
 
 @cache
 def lore(version: str) -> Lore:
     """All of it, as it stands for `version`; an unreadable file is a broken installation."""
-    return Lore(gone=decode(dict[str, Gone], _read("gone.json")["flags"]))
+    gone = decode(dict[str, Gone], _read("gone.json")["flags"])
+    variables, methods, known = _read("variables.json"), _read("methods.json"), versions()
+    return Lore(
+        gone={name: one for name, one in gone.items() if _within(version, one.gone, "")},
+        came={name: span.since for name, span in flag_spans().items() if not _within(version, span.since, "")},
+        formats=formats(version),
+        notions=_read("notions.json")["flags"],
+        remarks=(*_useless(gone, version), *_remarks(version)),
+        elsewhen=dict(_elsewhen(version)),
+        instead=variables["instead"],
+        foreign=decode(dict[str, Foreign], variables["foreign"]),
+        numbers=tuple(variables["numbers"]),
+        accepts={method: tuple(values) for method, values in methods["accepts"].items()},
+        needs_checkpoint=tuple(methods["needs_checkpoint"]),
+        holes=tuple(hole for hole in all_holes() if _within(version, hole.came, hole.fixed)),
+        drivers=drivers(),
+        newest=known[-1],
+        behind=_behind(version, known[-1]),
+    )
+
+
+def all_remarks() -> tuple[Remark, ...]:
+    """Those of every version, as the file has them."""
+    return decode(tuple[Remark, ...], _read("remarks.json")["remarks"])
+
+
+def all_holes() -> tuple[Hole, ...]:
+    """Those of every version."""
+    return decode(tuple[Hole, ...], _read("holes.json")["holes"])
+
+
+def _remarks(version: str) -> Iterator[Remark]:
+    return (remark for remark in all_remarks() if _within(version, remark.since, remark.until))
+
+
+def _useless(gone: Mapping[str, Gone], version: str) -> Iterator[Remark]:
+    """A flag that still parses, long after it did anything."""
+    for name, one in gone.items():
+        if one.useless and _within(version, one.useless, one.gone):
+            says = f"It has had no effect since {one.useless}, and went in {one.gone}. {one.why}"
+            yield Remark(name, "DC508", "note", says, "remove it", one.source)
+
+
+def _elsewhen(version: str) -> Iterator[tuple[str, str]]:
+    """Of each variable that other versions read and this one does not, when it came, or else when it went."""
+    history = json.loads((profiles() / "engines" / "vllm" / "variables.json").read_bytes())
+    for name, entries in history.items():
+        before = [value for since, value, *_ in entries if _within(version, since, "")]
+        later = [since for since, value, *_ in entries if value is not None and not _within(version, since, "")]
+        if before and before[-1] is not None:
+            continue
+        went = [since for since, value, *_ in entries if value is None and _within(version, since, "")]
+        yield name, f"came in vLLM {later[0]}" if later else f"went in vLLM {went[-1]}"
+
+
+def _behind(version: str, newest: str) -> int:
+    """Minor releases between the two; vLLM counts them through, 0.9 is followed by 0.10."""
+    (major, minor, *_), (own_major, own_minor, *_) = release(newest), release(version)
+    return max(0, minor - own_minor) if major == own_major else 0
+
+
+def _within(version: str, since: str, until: str) -> bool:
+    """`since` <= version < `until`, where they are given."""
+    at = release(version)
+    return (not since or release(since) <= at) and (not until or at < release(until))
 
 
 def _read(file: str) -> dict[str, Any]:

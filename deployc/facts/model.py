@@ -18,7 +18,7 @@ from deployc.facts.promise import check_promise, is_tied_output
 from deployc.facts.shapes import shapes
 from deployc.facts.source import Entry, Hub, Source, pinned, read_json
 from deployc.types.config import quantization
-from deployc.types.facts import ModelFacts
+from deployc.types.facts import ModelFacts, pickles
 from deployc.types.groups import Tensor, compress
 
 _EMBEDDINGS = ("embed_tokens.weight", "wte.weight", "word_embeddings.weight", "embed_in.weight", "embeddings.weight")
@@ -35,8 +35,7 @@ def model_facts(
     """
     files = source.files()
     if "config.json" not in files:
-        adapter = "adapter_config.json" in files
-        fix = "This is an adapter: name it under adapters, and its base model as model.source." if adapter else ""
+        fix = _adapter_fix(source) if "adapter_config.json" in files else ""
         raise faults.missing_file(
             "config.json", source.where, fix or "Name the folder or repository of the model itself."
         )
@@ -48,7 +47,8 @@ def model_facts(
     notes: list[Diagnostic] = []
     if tensors is None:
         groups = shapes(as_if, arch)
-        notes.append(_derived(source.where))
+        if not pickles(files):  # what they ask for is a rule's
+            notes.append(_derived(source.where))
     else:
         if not assume and not quantization(config):
             notes += check_promise(config, arch, tensors, source.where)
@@ -69,9 +69,17 @@ def model_facts(
         files=pinned(files),
         generation_config=generation,
         chat_template=_has_chat_template(source, files),
+        gated=source.gated,
         assume=assume,
     )
     return facts, notes
+
+
+def _adapter_fix(source: Source) -> str:
+    """An adapter's folder where the model's belongs: what its own config names as the model."""
+    base = read_json(source, "adapter_config.json").get("base_model_name_or_path")
+    named = f"{base}, its base model," if isinstance(base, str) and base else "its base model"
+    return f"This is an adapter: name {named} as model.source, and this folder under adapters."
 
 
 def _preprocessor(source: Source, files: Mapping[str, Entry], config: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -115,7 +123,10 @@ def from_config(
 
 
 def weights(source: Source, files: Mapping[str, Entry]) -> list[Tensor] | None:
-    """Every tensor that the headers name; None where the source has no weights. Raises Fault DC204-DC206."""
+    """Every tensor that the headers name; None where the source has no weights, or pickles, which have no headers.
+
+    Raises Fault DC204-DC206.
+    """
     if INDEX in files:
         return _sharded(source, files)
     if SINGLE in files:
@@ -125,8 +136,8 @@ def weights(source: Source, files: Mapping[str, Entry]) -> list[Tensor] | None:
         raise faults.bad_shards(
             source.where, f"it has {', '.join(sorted(other)[:3])} but neither {SINGLE} nor {INDEX}."
         )
-    for suffix, kind in ((".bin", "pickle, which can run code when it is read"), (".gguf", "GGUF"), (".pth", "pickle")):
-        if found := sorted(name for name in files if name.endswith(suffix) and name != "training_args.bin"):
+    for suffix, kind in ((".gguf", "GGUF"), (".pth", "pickle")):
+        if not pickles(files) and (found := sorted(name for name in files if name.endswith(suffix))):
             raise faults.only_other_weights(source.where, ", ".join(found[:3]), kind)
     return None
 

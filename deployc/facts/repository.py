@@ -14,6 +14,7 @@ class Repository(ABC):
 
     revision: str | None
     where: str
+    gated = False  # as far as the hub says so
     _files: Mapping[str, Entry]
 
     def __init__(

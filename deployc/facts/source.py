@@ -20,7 +20,7 @@ SMALL = 64 * 2**20
 _PINNED = re.compile(
     r"(config|generation_config|adapter_config|preprocessor_config|special_tokens_map|added_tokens|vocab)\.json"
     r"|tokenizer.*|merges\.txt|vocab\.txt|chat_template.*|[^/]+\.(model|py|safetensors)|[^/]+\.safetensors\.index\.json"
-    r"|adapter_model\.bin"
+    r"|(?!training_args|optimizer|scheduler)[^/]+\.bin"
 )
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,94}[A-Za-z0-9_])?"
 _REPOSITORY = re.compile(f"{_PART}/{_PART}")
@@ -43,6 +43,7 @@ class Source(Protocol):
     hub: Hub
     revision: str | None  # commit; None for a folder
     where: str  # for people: "huggingface.co/owner/name at 0123abcd", "./folder"
+    gated: bool  # whether the hub gives it to none but those whom its owner let in
 
     def files(self) -> Mapping[str, Entry]:
         """The files at the root, by name; not their content."""

@@ -47,13 +47,30 @@ def one_mode(case: Case) -> Iterator[Diagnostic]:
 
 
 def rank_within_ladder(case: Case) -> Iterator[Diagnostic]:
-    """vllm/config/lora.py accepts a ladder of ranks only."""
+    """vllm/config/lora.py accepts a ladder of ranks only, and an adapter of no higher rank than the one it was told."""
+    ladder, limit = case.facts.engine.lora_ranks or LORA_RANKS, case.choices.max_lora_rank
+    if case.choices.adapter_mode.value != "serve":
+        return
+    low = []
     for index, adapter in enumerate(case.facts.adapters):
-        if case.choices.adapter_mode.value == "serve" and adapter.rank > LORA_RANKS[-1]:
+        if adapter.rank > ladder[-1]:
             yield error(
                 "DC246",
                 "the adapter's rank is above what the engine serves",
-                f"{adapter.name} has rank {adapter.rank}; the engine's largest max_lora_rank is {LORA_RANKS[-1]}.",
+                f"{adapter.name} has rank {adapter.rank}; the engine's largest max_lora_rank is {ladder[-1]}.",
                 "set mode: merge",
                 case.deploy.at(f"adapters.{index}"),
             )
+        elif limit is not None and adapter.rank > limit.value:
+            low.append(adapter)
+    if low and limit is not None:
+        highest = max(low, key=lambda adapter: adapter.rank)
+        step = next(step for step in ladder if step >= highest.rank)
+        yield error(
+            "DC595",
+            "max_lora_rank is below an adapter's rank",
+            f"{highest.name} has rank {highest.rank} (the largest of any module, rank_pattern among them); with "
+            f"max_lora_rank {limit.value} the engine does not load it.",
+            f"remove engine.args.max-lora-rank: {step} is chosen then",
+            case.at("max-lora-rank", "adapters"),
+        )

@@ -18,12 +18,15 @@ def model_divides(case: Case) -> Iterator[Diagnostic]:
     """Heads, KV heads, intermediate size and vocabulary must divide over the ranks."""
     architecture, tp = case.facts.model.architecture, case.choices.tensor_parallel_size.value
     if wrong := undivided(architecture, tp):
-        fit = [n for n in range(1, tp + 1) if not undivided(architecture, n)]
+        count = len(case.facts.devices)
+        fit = [n for n in range(1, max(tp, count) + 1) if not undivided(architecture, n)]
+        most = max((n for n in fit if n <= count and count % n == 0), default=1)
+        beside = f", replicas: {count // most}" if count > most else ""
         yield error(
             "DC530",
             "the model does not divide over the cards",
             f"{' and '.join(wrong)} over {tp} cards: not whole; the engine does not start.",
-            f"set engine.parallel.tensor to {'one of ' if len(fit) > 1 else ''}{', '.join(map(str, fit))}",
+            f"set engine.parallel: {{tensor: {most}{beside}}} (it divides over {', '.join(map(str, fit))})",
             case.at("tensor-parallel-size", "engine.parallel.tensor"),
         )
 

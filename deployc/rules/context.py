@@ -57,3 +57,21 @@ def below_the_load(case: Case) -> Iterator[Diagnostic]:
         "raise workload.max_context, or state the lengths that really come",
         case.deploy.at("workload.max_context"),
     )
+
+
+def scaled_for_nothing(case: Case) -> Iterator[Diagnostic]:
+    """YaRN in vLLM is static: every prompt is scaled by the one factor, short ones too."""
+    asked, length = case.deploy.model.context, case.choices.max_model_len.value
+    arch = case.facts.model.architecture
+    own = int(arch.rope.get("original_max_position_embeddings") or arch.max_position_embeddings)
+    if asked is None or length > own:
+        return
+    yield warning(
+        "DC594",
+        "positions are scaled that suffice as they are",
+        f"model.context scales the model's {units.show_count(own)} positions by {asked.factor:g}, and "
+        f"max_model_len is {units.show_count(length)}: the model's own hold that. The factor is the same for every "
+        "prompt, and short ones lose quality by it.",
+        f"remove model.context, or raise workload.max_context above {own}",
+        case.deploy.at("model.context"),
+    )

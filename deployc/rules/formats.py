@@ -117,8 +117,9 @@ def card_has_the_dtype(case: Case) -> Iterator[Diagnostic]:
 
 
 def fp8_kv_has_a_kernel(case: Case) -> Iterator[Diagnostic]:
-    """The CPU engine holds its KV cache in the model's type."""
-    if case.on_cpu and case.choices.kv_cache_dtype.value.startswith("fp8"):
+    """The CPU engine holds its KV cache in the model's type; a card without units for fp8 is left to FlashInfer."""
+    written = case.choices.kv_cache_dtype.value
+    if case.on_cpu and written.startswith("fp8"):
         yield error(
             "DC254",
             "the CPU engine has no fp8 KV cache",
@@ -127,16 +128,25 @@ def fp8_kv_has_a_kernel(case: Case) -> Iterator[Diagnostic]:
             case.deploy.at("quantization.kv_cache"),
         )
     capability = case.facts.smallest.compute_capability
-    kind = {"fp8": "fp8-kv", "fp8_e4m3": "fp8-kv", "fp8_e5m2": "fp8-e5m2-kv"}.get(case.choices.kv_cache_dtype.value)
-    if kind and capability is not None and not multiplies(case.facts, kind):
-        known, name = interval(case.facts, kind), "e5m2" if "e5m2" in kind else "e4m3"
-        least = words(known[0]) if known else "every capability"
-        yield warning(
-            "DC255",
-            "fp8 KV cache needs FlashInfer on this card",
-            f"{case.card} has compute capability {words(capability)}. vLLM's Triton attention refuses fp8 ({name}) "
-            f"below {least} and FlashAttention below 9.0: only FlashInfer is left, and without it the engine does not "
-            "start.",
-            "set quantization.kv_cache: auto, or start it once on this card before you rely on it",
-            case.deploy.at("quantization.kv_cache"),
-        )
+    kind = {"fp8": "fp8-kv", "fp8_e4m3": "fp8-kv", "fp8_e5m2": "fp8-e5m2-kv"}.get(written)
+    if not kind or capability is None or multiplies(case.facts, kind):
+        return
+    known, name = interval(case.facts, kind), "e5m2" if "e5m2" in kind else "e4m3"
+    least = words(known[0]) if known else "every capability"
+    stops = case.facts.lore.formats.fp8_kv_needs_units
+    why = (
+        f"vLLM {case.facts.engine.version} reads it by Triton's attention, whose kernel for fp8 ({name}) does not "
+        f"compile below {least} (fp8e4nv not supported in this architecture), and does not take FlashInfer by itself."
+        if stops
+        else f"vLLM's Triton attention refuses fp8 ({name}) below {least} and FlashAttention below 9.0: only "
+        "FlashInfer is left, and without it the engine does not start."
+    )
+    yield (error if stops else warning)(
+        "DC255",
+        "fp8 KV cache needs FlashInfer on this card",
+        f"{case.card} has compute capability {words(capability)}. {why}",
+        "set quantization.kv_cache: auto, or engine.args: {kv-cache-dtype: fp8_e5m2}, or use a newer version"
+        if stops
+        else "set quantization.kv_cache: auto, or start it once on this card before you rely on it",
+        case.at("kv-cache-dtype", "quantization.kv_cache"),
+    )

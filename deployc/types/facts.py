@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -25,6 +25,17 @@ SAFETENSORS_NAMES: Mapping[str, str] = {"bfloat16": "BF16", "float16": "F16", "f
 
 SERVED_BYTES: Mapping[str, int] = {"bfloat16": 2, "float16": 2, "float32": 4}
 """Bytes an element by the name of a dtype that the engine serves in."""
+
+
+_NO_WEIGHTS = ("adapter_model.bin", "training_args.bin", "optimizer.bin", "scheduler.bin")
+
+
+def pickles(files: Iterable[str]) -> list[str]:
+    """Weights of a model that are pickles, where nothing else is there: what the engine loads then
+    (vllm/model_executor/model_loader/default_loader.py and weight_utils.py, filter_files_not_needed_for_inference)."""
+    names = sorted(files)
+    found = [name for name in names if name.endswith(".bin") and name not in _NO_WEIGHTS]
+    return [] if any(name.endswith((".safetensors", ".gguf")) for name in names) else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +80,7 @@ class ModelFacts:
     files: Mapping[str, str]  # path -> "sha256:…" (small files) or "size:…" or the hub's etag; what pins the content
     generation_config: Mapping[str, Any] = field(default_factory=dict)
     chat_template: bool = False
+    gated: bool = False  # the hub gives it to none but those whom its owner let in
     assume: Mapping[str, Any] = field(default_factory=dict)  # of `--assume`: dotted key of config.json -> value
 
     @property
@@ -139,6 +151,7 @@ class GpuFacts:
     interconnect_bandwidth: Spec | None = None  # bytes/s, one direction
     vendor: str = "nvidia"
     used: int = 0  # bytes held by others now, where NVML was asked
+    driver: str = ""  # of this machine, where NVML was asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +172,8 @@ class Method:
 
     least: tuple[int, int] | None = None  # compute capability that it asks for; None = the engine names none
     plugin: str = ""  # the package that it moved to; "" = it is in the engine itself
+    dtypes: tuple[str, ...] = ()  # that it serves in, by torch's names; empty = its class names none
+    deprecated: bool = False  # the engine says that it goes, or takes it only where that is allowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +199,19 @@ class EngineFacts:
     variables: tuple[str, ...] = ()  # of the environment, that the engine's own code reads
     methods: Mapping[str, Method] = field(default_factory=dict)  # values of --quantization
     lora_ranks: tuple[int, ...] = ()  # values of --max-lora-rank, rising
+    wheel_cuda: str = ""  # CUDA of the wheel on the package index, "12.9"; "" = not known
+    cuda_compat: str = ""  # when the image loads NVIDIA's library for older drivers: "always" | "asked" | "" = never
 
     def canonical(self, written: str) -> str:
-        """`max_num_seqs`, `--max-num-seqs` and an alias of the catalogue are one flag: "max-num-seqs"."""
-        name = written.lstrip("-").replace("_", "-")
-        if name in self.flags:
-            return name
-        return next((known.name for known in self.flags.values() if name in known.aliases), name)
+        """`max_num_seqs`, `--max-num-seqs` and an alias of the catalogue are one flag: "max-num-seqs".
+
+        What follows a dot is a key of the flag's map, which the engine takes as it is written.
+        """
+        flag, dot, key = written.lstrip("-").partition(".")
+        name = flag.replace("_", "-")
+        if name not in self.flags:
+            name = next((known.name for known in self.flags.values() if name in known.aliases), name)
+        return name + dot + key
 
     def model_runner(self, model: Architecture, *, quantized: bool = False, speculative: str = "") -> str:
         """ "V1" | "V2": the default for such a model; `quantized` = its config.json has a quantization_config."""

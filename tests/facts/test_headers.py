@@ -15,6 +15,7 @@ from deployc.facts.faults import Fault
 from deployc.facts.folder import Folder
 from deployc.facts.headers import INDEX, MAX_HEADER, read_header
 from deployc.facts.model import model_facts, weights
+from deployc.types.facts import pickles
 from deployc.types.groups import Tensor
 
 GOOD: list[Tensor] = [("a", "BF16", (2, 3)), ("b", "F32", ()), ("c", "F8_E4M3", (5,)), ("empty", "F16", (0, 4))]
@@ -212,7 +213,7 @@ def test_shards_that_do_not_belong_together(tmp_path: Path) -> None:
         assert says in fault.value.diagnostic.detail
 
 
-@pytest.mark.parametrize("name", ["pytorch_model.bin", "model-q4.gguf", "consolidated.00.pth"])
+@pytest.mark.parametrize("name", ["model-q4.gguf", "consolidated.00.pth"])
 def test_other_formats_are_refused(tmp_path: Path, name: str) -> None:
     files = {n: b for n, b in model_files().items() if n != "model.safetensors"}
     folder = folder_of(tmp_path, files | {name: b"x"})
@@ -220,3 +221,13 @@ def test_other_formats_are_refused(tmp_path: Path, name: str) -> None:
         model_facts(folder, "./m")
     assert fault.value.diagnostic.code == "DC206"
     assert name in fault.value.diagnostic.detail
+
+
+def test_pickles_are_planned_from_the_config_and_pinned(tmp_path: Path) -> None:
+    files = {n: b for n, b in model_files().items() if n != "model.safetensors"}
+    facts, notes = model_facts(folder_of(tmp_path, files | {"pytorch_model-00001-of-00001.bin": b"x"}), "./m")
+    assert (notes, facts.weights_basis) == ([], "architecture")
+    assert facts.files["pytorch_model-00001-of-00001.bin"].startswith("sha256:")
+    assert pickles(facts.files) == ["pytorch_model-00001-of-00001.bin"]
+    assert pickles(["training_args.bin", "adapter_model.bin"]) == []
+    assert pickles(["model.safetensors", "pytorch_model.bin"]) == []

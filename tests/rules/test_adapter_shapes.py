@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from configured import QWEN_05B, facts_of
 
 from deployc.rules.adapter_shapes import adapter_shapes
 from deployc.types.architecture import Architecture
@@ -153,3 +154,26 @@ def test_another_base(base: str, source: str, hub: str, severity: str | None) ->
 def test_wrong_shapes_say_enough_without_the_name() -> None:
     wrong = pair("model.layers.0.self_attn.q_proj", 128, 128)
     assert [code for code, _ in found(wrong, base="org/large")] == ["DC236"]
+
+
+@pytest.mark.parametrize(
+    "quantization",
+    [
+        {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True},
+        {"quant_method": "gptq", "bits": 8, "group_size": 128, "sym": True},
+        {"quant_method": "bitsandbytes", "load_in_4bit": True, "load_in_8bit": False, "bnb_4bit_quant_type": "nf4"},
+        {"quant_method": "fp8", "activation_scheme": "dynamic"},
+    ],
+)
+def test_an_adapter_fits_a_packed_checkpoint_as_it_fits_the_plain_one(quantization: dict[str, Any]) -> None:
+    packed = facts_of(QWEN_05B | {"quantization_config": quantization}).model
+    q = pair("model.layers.0.self_attn.q_proj", 896, 896)
+    down = pair("model.layers.0.mlp.down_proj", 896, 4864)
+    assert found(q | down, of=packed, base="org/model") == []
+    wrong = pair("model.layers.0.mlp.down_proj", 896, 896)
+    assert [code for code, _ in found(wrong, of=packed, base="org/model")] == ["DC236"]
+
+
+@pytest.mark.parametrize("base", ["org/small-bnb-4bit", "unsloth/small-AWQ", "/models/small-GPTQ-Int4"])
+def test_the_quantized_form_of_the_model_is_no_other_base(base: str) -> None:
+    assert adapter_shapes(model(), adapter(base=base), None) == []

@@ -31,7 +31,7 @@ def linears(facts: Facts, choices: Choices) -> Iterator[Linear]:
         name = read(group.pattern)
         if name.tower or not name.layers or name.role in ("replicated", "vocabulary", "heads"):
             continue
-        shape = _unpacked(group, name, model.quantization, model.architecture)
+        shape = unpacked(group, name, model.quantization, model.architecture)
         if len(shape) != 2:
             continue
         plain = TensorGroup(f"{group.pattern.rpartition('.')[0]}.weight", "BF16", shape, group.count)
@@ -39,7 +39,7 @@ def linears(facts: Facts, choices: Choices) -> Iterator[Linear]:
         yield Linear(out, inner, group.count, name.of, name.routed)
 
 
-def _unpacked(group: TensorGroup, name: Name, quantization: Mapping[str, Any], arch: Architecture) -> tuple[int, ...]:
+def unpacked(group: TensorGroup, name: Name, quantization: Mapping[str, Any], arch: Architecture) -> tuple[int, ...]:
     """[outputs, inputs] of the matrix that a parameter packs; empty for one that is no matrix."""
     if len(group.shape) != 2 or name.parameter not in ("weight", "weight_packed", "qweight"):
         return ()

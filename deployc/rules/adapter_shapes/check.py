@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
+from deployc.cost.weights.linears import unpacked
+from deployc.cost.weights.names import read as tensor_name
 from deployc.diagnostics import Diagnostic, Severity, Span, error, note, warning
 from deployc.rules.adapter_shapes.names import named
 from deployc.rules.adapter_shapes.parts import Reading, parts
-from deployc.types.facts import AdapterFacts, ModelFacts
+from deployc.rules.adapter_shapes.plain_name import plain_name
+from deployc.types.facts import AdapterFacts, ModelFacts, TensorGroup
 from deployc.types.groups import expand
 from deployc.types.merging import CHANGES_BASE, is_streamed
 
@@ -49,9 +53,17 @@ def adapter_shapes(model: ModelFacts, adapter: AdapterFacts, at: Span | None) ->
 
 def read(model: ModelFacts, adapter: AdapterFacts) -> Reading:
     """What a LoRA adapter does to the model's tensors."""
-    base = {name: group.shape for group in model.tensors for name in expand(group)}
+    base = {name: group.shape for group in _matrices(model) for name in expand(group)}
     shapes = {name: group.shape for group in adapter.tensors for name in expand(group)}
     return parts(base, model.architecture, adapter.config, shapes)
+
+
+def _matrices(model: ModelFacts) -> Iterator[TensorGroup]:
+    """The model's tensors; of packed ones the matrix [outputs, inputs] that they stand for, as adapters see it."""
+    for group in model.tensors:
+        name = tensor_name(group.pattern)
+        shape = unpacked(group, name, model.quantization, model.architecture) if model.quantization else ()
+        yield replace(group, pattern=f"{group.pattern.rpartition('.')[0]}.weight", shape=shape) if shape else group
 
 
 def _pickle(adapter: AdapterFacts, at: Span | None) -> Iterator[Diagnostic]:
@@ -153,8 +165,10 @@ def _matches(pattern: str, module: str) -> bool:
 
 
 def _other_base(model: ModelFacts, adapter: AdapterFacts, at: Span | None) -> Iterator[Diagnostic]:
-    """Another name is only certain to be another model where both are ids of a hub."""
-    if not adapter.base or _last(adapter.base) == _last(model.source):
+    """Another name is only certain to be another model where both are ids of a hub; its quantized form is none."""
+    names = {adapter.base, plain_name(adapter.base) or adapter.base}
+    sources = {model.source, plain_name(model.source) or model.source}
+    if not adapter.base or {_last(name) for name in names} & {_last(name) for name in sources}:
         return
     detail = f"{adapter.name} was trained on {adapter.base}; model.source is {model.source}. All shapes match."
     if model.hub == "folder":

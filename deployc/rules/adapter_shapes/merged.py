@@ -180,7 +180,7 @@ def _changes(pair: Tie | None, base: Mapping[str, Shape], shapes: Mapping[str, S
     words = [
         f"{name} becomes {list(shape)}, from {list(base[name])}"
         for name, shape in sorted(shapes.items())
-        if shape != base[name]
+        if shape != base[name] and not (untied and pair is not None and name == pair.output)
     ]
     if untied and pair is not None:
         words.append(f"{pair.output} {list(shapes[pair.output])} is added: it is no longer one with {pair.embedding}")

@@ -127,8 +127,9 @@ def _spread(case: Case) -> Without | None:
     """The fewest cards that start an engine for the stated requests, and an engine on each of them."""
     now = case.choices.tensor_parallel_size.value
     cards, link = now * case.choices.replicas.value, case.facts.smallest.interconnect
-    if link == "nvlink":
-        return None
+    method = case.facts.model.quantization.get("quant_method")
+    if link == "nvlink" or undivided(case.facts.model.architecture, now) or method in case.facts.lore.formats.unsplit:
+        return None  # what does not start, or could not be spread over fewer either, has errors of its own
     for size in range(1, now):
         if cards % size or undivided(case.facts.model.architecture, size):
             continue
