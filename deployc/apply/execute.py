@@ -25,7 +25,7 @@ from deployc.types.bundle import Bundle, Recipe
 from deployc.types.plan import Plan
 from deployc.types.prediction import Prediction
 
-SLACK = 3.0
+SLACK = 1.5
 """Where `rollout.health_timeout` is auto, an engine may take this many times the planned start …"""
 
 AT_LEAST = 300.0
@@ -57,7 +57,7 @@ class Job:
     @property
     def health_timeout(self) -> float:
         """Seconds an engine has from its start to its first verified answer."""
-        planned = float(timing(self.deploy, self.prediction).start)
+        planned = float(timing(self.deploy, self.prediction, self.bundle.downloads).start)
         return max(AT_LEAST, SLACK * planned) if self.deploy.rollout.health_timeout == "auto" else planned
 
 

@@ -66,9 +66,11 @@ def _user_flag(name: str, value: Any, because: str, engine: EngineFacts, places:
         return None
     if value is True:
         return flag(name, True, because, reason)
+    known = engine.flags.get(name)
+    if value is False and known is not None and "false" in known.choices:  # a boolean of 0.8 that takes a word
+        return flag(name, "false", because, reason)
     if value is False:
         return switched_off(name, because, reason) if _has_no_form(name, engine) else None
-    known = engine.flags.get(name)
     if isinstance(value, dict) or (isinstance(value, list) and known is not None and known.type == "json"):
         return flag(name, as_json(value), because, reason)
     if isinstance(value, list):

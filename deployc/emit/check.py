@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from deployc.diagnostics import Diagnostic, Report, Span, error, warning
 from deployc.emit import calibration, quote
 from deployc.emit.flags import served_names
 from deployc.emit.launch import devices
+from deployc.emit.passed import texts
 from deployc.spec.deploy import Deploy
+from deployc.types.bundle import Launch
 from deployc.types.choices import Choices
 from deployc.types.facts import Facts
 
@@ -24,6 +25,13 @@ ELSEWHERE = {
 }
 """Flags of `engine.args` that another key of deploy.yaml decides: two places for one thing could disagree."""
 
+_KEY_OF = {
+    "served-model-name": "api.served_model_name",
+    "hf-overrides": "model.overrides",
+    "chat-template": "api.chat_template",
+    "override-generation-config": "api.generation",
+    "lora-modules": "adapters",
+}
 ELSEWHERE_ENV = {
     "CUDA_VISIBLE_DEVICES": "hardware.devices",
     "VLLM_API_KEY": "target.api_key",
@@ -33,12 +41,22 @@ ELSEWHERE_ENV = {
 }
 
 
+def too_long(deploy: Deploy, launch: Launch) -> Iterator[Diagnostic]:
+    """DC614 for a command line that no Dockerfile can hold; each of its texts may have been short enough."""
+    try:
+        quote.exec_form(launch.argv)
+    except quote.Unquotable as refused:
+        longest = max(launch.flags, key=lambda flag: sum(map(len, flag.argv)))
+        why = quote.Unquotable(f"of the whole command line: {refused}; --{longest.name} is the longest of it")
+        yield _unquotable(why, deploy.at(_KEY_OF.get(longest.name, "engine.args")))
+
+
 def check(deploy: Deploy, facts: Facts, choices: Choices) -> Report:
     """All findings at once; the bundle is made only where none is an error."""
     report = Report()
     report.extend(_elsewhere(deploy, facts))
     report.extend(_names(deploy, choices))
-    report.extend(_values(deploy))
+    report.extend(_values(deploy, choices))
     report.extend(_cards(deploy, facts, choices))
     report.extend(calibration.check(deploy))
     return report
@@ -73,11 +91,12 @@ def _names(deploy: Deploy, choices: Choices) -> Iterator[Diagnostic]:
             )
 
 
-def _values(deploy: Deploy) -> Iterator[Diagnostic]:
-    for path, form, text in _written(deploy):
+def _values(deploy: Deploy, choices: Choices) -> Iterator[Diagnostic]:
+    for path, form, text in texts(deploy, choices):
         try:
             if quote.PLACEHOLDER.search(text):
                 raise quote.Unquotable("`${DEPLOYC_…}` is kept for the paths that a target fills in")
+            quote.exec_form([text])
             form(text)
         except quote.Unquotable as refused:
             yield _unquotable(refused, deploy.at(path))
@@ -92,47 +111,6 @@ def _unquotable(refused: quote.Unquotable, at: Span | None) -> Diagnostic:
         "change the value; a long text can be given as a file (`./name`)",
         at,
     )
-
-
-def _written(deploy: Deploy) -> Iterator[tuple[tuple[str | int, ...], Callable[[str], str], str]]:
-    """Every text of the user that reaches the bundle: where it stands, the strictest format it goes into, the text."""
-    target = deploy.target
-    for name, value in deploy.engine.env.items():
-        yield ("engine", "env", name), quote.variable, name
-        yield ("engine", "env", name), quote.dockerfile, value
-    for key, secret in (("api_key", target.api_key), ("hub_token", target.hub_token)):
-        if secret is not None and secret.env is not None:
-            yield ("target", key, "env"), quote.variable, secret.env
-        elif secret is not None and secret.file is not None:
-            yield ("target", key, "file"), quote.systemd_value, secret.file
-    if deploy.engine.image is not None:
-        yield ("engine", "image"), quote.image, deploy.engine.image
-    if target.state != "auto":
-        yield ("target", "state"), quote.plain, target.state
-    yield ("target", "bind"), quote.systemd_word, target.bind
-    sections: tuple[tuple[tuple[str | int, ...], Any], ...] = (
-        (("engine", "args"), deploy.engine.args),
-        (("model", "source"), deploy.model.source),
-        (("model", "endpoint"), deploy.model.endpoint),
-        (("model", "overrides"), deploy.model.overrides),
-        (("adapters",), [adapter.model_dump() for adapter in deploy.adapters]),
-        (("api",), deploy.api.model_dump()),
-    )
-    for path, section in sections:
-        for place, text in _texts(path, section):
-            yield place, quote.systemd_word, text
-
-
-def _texts(path: tuple[str | int, ...], value: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            yield path, str(key)
-            yield from _texts((*path, key), inner)
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            yield from _texts((*path, index), inner)
 
 
 def _cards(deploy: Deploy, facts: Facts, choices: Choices) -> Iterator[Diagnostic]:

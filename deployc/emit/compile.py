@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deployc.diagnostics import Report
-from deployc.emit.check import check
+from deployc.emit.check import check, too_long
 from deployc.emit.environment import secrets, variables
 from deployc.emit.flags import engine_flags
 from deployc.emit.launch import Engine, launches, program
@@ -35,7 +35,8 @@ def compile_bundle(
     places = Placeholders()
     recipe = to_recipe(deploy, facts, choices)
     source = to_source(deploy, facts, choices, recipe, places, report)
-    waits = timing(deploy, prediction)
+    downloads = sum(group.bytes for group in facts.model.tensors) if source.downloads else 0
+    waits = timing(deploy, prediction, downloads)
     engine = Engine(
         model=source.model,
         flags=engine_flags(deploy, facts, choices, source, waits, places),
@@ -43,6 +44,10 @@ def compile_bundle(
         secrets=secrets(deploy, source),
         paths=places.paths,
     )
+    outside = launches(deploy, facts, choices, engine, container=False)
+    report.extend(too_long(deploy, outside[0]))
+    if report.errors:
+        return None, report
     shipment = Shipment(
         name=deploy.name,
         target=kind,
@@ -50,9 +55,9 @@ def compile_bundle(
         version=facts.engine.version,
         image=deploy.engine.image or facts.engine.image,
         bake=deploy.target.image_mode == "bake" and "DEPLOYC_MODEL" in places.paths,
-        state=f"/var/lib/deployc/{deploy.name}" if deploy.target.state == "auto" else deploy.target.state,
+        state=_unit_folder(deploy),
         program=program(facts, source.model),
-        host=launches(deploy, facts, choices, engine, container=False),
+        host=outside,
         container=launches(deploy, facts, choices, engine, container=True),
         timing=waits,
         recipe=recipe,
@@ -60,4 +65,11 @@ def compile_bundle(
         inputs=inputs(facts),
     )
     sum256 = digest(shipment)
-    return Bundle(deploy.name, f"sha256:{sum256}", Texts(shipment, sum256), shipment.launches, recipe, kind), report
+    texts = Texts(shipment, sum256)
+    return Bundle(deploy.name, f"sha256:{sum256}", texts, shipment.launches, recipe, kind, downloads), report
+
+
+def _unit_folder(deploy: Deploy) -> str:
+    """Where a unit runs from: another target's state may lie beside the deploy.yaml, a unit's cannot."""
+    own = deploy.target.kind == "systemd" and deploy.target.state != "auto"
+    return deploy.target.state if own else f"/var/lib/deployc/{deploy.name}"

@@ -75,7 +75,8 @@ def _compose(shipment: Shipment, digest: str, common: Mapping[str, str]) -> str:
             }
             for service, replica in zip(_names("engine", len(shipment.container)), shipment.container, strict=True)
         ],
-        shm_size="8gb" if len(launch.devices) > 1 else "1gb",  # ranks pass tensors to each other through it
+        cards=bool(launch.devices),
+        shm_size=f"{max(8, len(launch.devices))}gb" if len(launch.devices) > 1 else "1gb",  # NCCL's and torch's ranks
         mounts=[
             {"name": name, "target": target} for name, target in in_container(launch.paths).items() if name not in baked
         ],
@@ -104,6 +105,7 @@ def _unit(shipment: Shipment, unit: str, launch: Launch, common: Mapping[str, st
         limit_interval=4 * (shipment.timing.start + 20),  # longer than three failed starts, or the limit never holds
         secrets=list(launch.secrets),
         env=launch.env,
+        devices=bool(launch.devices),
     )
 
 

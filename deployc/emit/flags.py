@@ -26,7 +26,7 @@ def engine_flags(
         *_sizes(choices, on_cpu=facts.devices[0].name == "cpu"),
         *_adapters(deploy, choices, source),
         *_model(deploy, facts),
-        *_api(deploy, places),
+        *_api(deploy, facts, places),
         *_drain(deploy, facts, timing),
     ]
     written = user_flags(deploy, facts.engine, places)
@@ -97,7 +97,7 @@ def _model(deploy: Deploy, facts: Facts) -> list[EngineFlag]:
     return flags
 
 
-def _api(deploy: Deploy, places: Placeholders) -> list[EngineFlag]:
+def _api(deploy: Deploy, facts: Facts, places: Placeholders) -> list[EngineFlag]:
     api, flags = deploy.api, []
     if api.chat_template is not None:
         value = api.chat_template if is_template(api.chat_template) else places.file(api.chat_template)
@@ -108,11 +108,14 @@ def _api(deploy: Deploy, places: Placeholders) -> list[EngineFlag]:
         flags.append(flag("tool-call-parser", api.tool_call_parser, because, "api.tool_call_parser"))
     if api.reasoning_parser is not None:
         because = deploy.because("api.reasoning_parser")
+        asked = facts.engine.flags.get("enable-reasoning")
+        if asked is not None and not asked.deprecated:  # up to 0.8 the parser alone turns nothing on
+            flags.append(flag("enable-reasoning", True, because, "a reasoning parser is set"))
         flags.append(flag("reasoning-parser", api.reasoning_parser, because, "api.reasoning_parser"))
     if api.generation:
         because = deploy.because("api.generation")
         flags.append(flag("override-generation-config", as_json(api.generation), because, "api.generation"))
-    if api.servers != "auto":
+    if api.servers != "auto" and "api-server-count" in facts.engine.flags:
         flags.append(flag("api-server-count", api.servers, deploy.because("api.servers"), "api.servers"))
     return flags
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from deployc.emit.quote import PLACEHOLDER
+
+_LONGEST_NAME = 100
 
 
 class Placeholders:
@@ -60,4 +63,5 @@ def _place(name: str, content: str) -> str:
     kind = name.removeprefix("DEPLOYC_").lower()  # "model" | "adapter_0" | "file_0"
     if not kind.startswith("file_"):
         return kind
-    return f"{kind}/{PurePosixPath(content.removeprefix('file:')).name}"  # the engine may look at the suffix
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", PurePosixPath(content.removeprefix("file:")).name)[-_LONGEST_NAME:]
+    return f"{kind}/{name.lstrip('.-') or 'file'}"  # the engine may look at the suffix

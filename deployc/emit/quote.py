@@ -15,9 +15,18 @@ PLACEHOLDER = re.compile(r"(\$\{DEPLOYC_[A-Z0-9_]+\})")
 _YAML_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _PLAIN = re.compile(r"[A-Za-z0-9._/-]+")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*")
+_NUMBER = re.compile(r"-(?:[0-9]+|[0-9]*\.[0-9]+)")  # what argparse takes for a value
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_PLANES = range(0, 0x110000, 0x10000)
 _NOT_IN_A_UNIT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # systemd takes tab and newline, no other control
+_NONCHARACTER = re.compile(
+    "[\ufdd0-\ufdef" + "".join(chr(high | 0xFFFE) + chr(high | 0xFFFF) for high in _PLANES) + "]"
+)
+"""What systemd takes for damaged UTF-8: it ignores the whole line, and the unit has no ExecStart (utf8.c)."""
+_LONGEST_FOLDER = 200
+LONGEST = 60_000
+"""Bytes of a command line, or of a variable, as a Dockerfile has it: BuildKit refuses lines of more than 65,535."""
 
 
 class Unquotable(ValueError):
@@ -52,6 +61,8 @@ def systemd_value(text: str) -> str:
     """One double-quoted value of a unit file, where `$` is plain but `%` names a specifier (systemd.syntax)."""
     if match := _NOT_IN_A_UNIT.search(text):
         raise Unquotable(f"a unit file cannot hold the control character {match[0]!r}")
+    if match := _NONCHARACTER.search(text):
+        raise Unquotable(f"a unit file cannot hold U+{ord(match[0]):04X}, which is no character")
     text = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return '"' + text.replace("\n", "\\n").replace("\t", "\\t") + '"'
 
@@ -60,12 +71,20 @@ def dockerfile(text: str) -> str:
     """A double-quoted value of ENV or LABEL, nothing in it expanded; a line break has no form there."""
     if match := _CONTROL.search(text):
         raise Unquotable(f"ENV and LABEL cannot hold the control character {match[0]!r}")
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$") + '"'
+    quoted = '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$") + '"'
+    return _short(quoted)
 
 
 def exec_form(words: Iterable[str]) -> str:
     """The JSON array of a Dockerfile's ENTRYPOINT, CMD or HEALTHCHECK CMD: no shell, nothing expanded."""
-    return json.dumps(list(words), ensure_ascii=False)
+    return _short(json.dumps(list(words), ensure_ascii=False))
+
+
+def _short(quoted: str) -> str:
+    size = len(quoted.encode())
+    if size > LONGEST:
+        raise Unquotable(f"with {size:,} bytes it is longer than a line of a Dockerfile may be")
+    return quoted
 
 
 def comment(text: str) -> str:
@@ -78,6 +97,35 @@ def plain(text: str) -> str:
     if not _PLAIN.fullmatch(text):
         raise Unquotable(f"{text!r} may hold only letters, digits and . _ - /")
     return text
+
+
+def folder(text: str) -> str:
+    """The absolute path of a folder that needs no quoting, without `.` and `..`: what a unit takes for one."""
+    parts = plain(text).split("/")
+    if parts[0] or len(text) > _LONGEST_FOLDER or {".", ".."} & set(parts):
+        raise Unquotable(f"a unit needs an absolute path without . and .., of {_LONGEST_FOLDER} characters at most")
+    return text
+
+
+def value(word: str) -> str:
+    """A word that follows a flag: one that begins with a dash would be taken for a flag itself, a number excepted."""
+    if word.startswith("-") and not _NUMBER.fullmatch(word):
+        raise Unquotable(f"{word[:60]!r} begins with a dash, and the engine would take it for another flag")
+    return systemd_word(word)
+
+
+def lora_name(name: str) -> str:
+    """The first half of a value NAME=PATH of `--lora-modules`."""
+    if "=" in name:
+        raise Unquotable(f"{name!r} holds an equals sign, and --lora-modules takes NAME=PATH")
+    return value(name)
+
+
+def lora_source(source: str) -> str:
+    """Its second half: with a comma the engine reads it as JSON, and older versions stop at a second `=`."""
+    if found := {",", "="} & set(source):
+        raise Unquotable(f"--lora-modules takes NAME=PATH, and the path holds {' and '.join(sorted(found))}")
+    return systemd_word(source)
 
 
 def image(text: str) -> str:

@@ -12,7 +12,7 @@ from deployc.emit.timing import Timing
 from deployc.types.bundle import Launch, Recipe
 from deployc.types.choices import Choice
 
-FILES_FORMAT = 1
+FILES_FORMAT = 2
 """Raised when `files.py` makes other text of the same shipment and the same templates."""
 
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from deployc.spec.deploy import Deploy
 from deployc.types.prediction import Prediction
 
-SHORTEST_START = 120
+SHORTEST_START = 300
 SHORTEST_DRAIN, LONGEST_DRAIN = 30, 300
 STOP_MARGIN = 10
+SLOWEST_DOWNLOAD = 10e6
+"""Bytes/s of a hub, at least: a start that downloads the weights first takes that much longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +28,17 @@ class Timing:
         return self.drain + STOP_MARGIN
 
 
-def timing(deploy: Deploy, prediction: Prediction) -> Timing:
-    """As written; else the high end of the predicted start, and of the p95 of a whole request, in steps of 10 s."""
+def timing(deploy: Deploy, prediction: Prediction, downloads: int = 0) -> Timing:
+    """As written; else from the predicted start and the p95 of a whole request, at their high end, in steps of 10 s.
+
+    `downloads` are bytes that the engine itself fetches when it starts. A start may take twice what is predicted:
+    too long a wait shows a broken start later, too short a one kills a good one for ever.
+    """
     start, drain = deploy.rollout.health_timeout, deploy.rollout.drain_timeout
+    predicted = prediction.startup_seconds
+    longest = max(predicted.high, 2 * predicted.value) + downloads / SLOWEST_DOWNLOAD
     return Timing(
-        start=max(SHORTEST_START, _tens(prediction.startup_seconds.high)) if start == "auto" else math.ceil(start),
+        start=max(SHORTEST_START, _tens(longest)) if start == "auto" else math.ceil(start),
         drain=(
             min(LONGEST_DRAIN, max(SHORTEST_DRAIN, _tens(prediction.speed.e2e_p95.high)))
             if drain == "auto"

@@ -102,3 +102,4 @@ class Bundle:
     launches: tuple[Launch, ...]  # one a replica
     recipe: Recipe | None
     target: Literal["process", "docker", "compose", "systemd"]
+    downloads: int = 0  # bytes that the engine itself fetches from a hub at its first start

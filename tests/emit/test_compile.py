@@ -24,6 +24,7 @@ from deployc.types.bundle import Bundle
 from deployc.types.choices import Choice
 
 SERVE = choices(adapter_mode=Choice("serve", "default", "served"))
+SERVED_AS_QA = edited(QWEN_ON_4090, {"name: domain-qa\n    source": "name: qa\n    source"})
 TWO = choices(replicas=Choice(2, "search", "faster"))
 
 
@@ -46,6 +47,10 @@ def engine_section(extra: str) -> str:
     return edited(QWEN_ON_4090, {"  version: 0.32.0\n": f"  version: 0.32.0\n{extra}"})
 
 
+def of_a_unit(state: str) -> str:
+    return edited(QWEN_ON_4090, {"kind: process": "kind: systemd"}) + f"  state: {state}\n"
+
+
 @pytest.mark.parametrize(
     ("text", "given", "code", "line"),
     [
@@ -57,7 +62,22 @@ def engine_section(extra: str) -> str:
         (engine_section('  args: {seed: "\\e[0m"}\n'), {}, "DC614", 20),
         (engine_section("  args: {seed: '${DEPLOYC_MODEL}'}\n"), {}, "DC614", 20),
         (engine_section("  image: 'a b'\n"), {}, "DC614", 20),
-        (QWEN_ON_4090 + "  state: /tmp/a b\n", {}, "DC614", 23),
+        (of_a_unit("/tmp/a b"), {}, "DC614", 23),
+        (of_a_unit("./state"), {}, "DC614", 23),
+        (of_a_unit("/srv/../etc"), {}, "DC614", 23),
+        (of_a_unit("/" + 300 * "a"), {}, "DC614", 23),
+        (engine_section("  args: {seed: '--trust-remote-code'}\n"), {}, "DC614", 20),
+        (engine_section("  args: {middleware: [a.b, '-x']}\n"), {}, "DC614", 20),
+        (engine_section('  args: {seed: "a\\uFFFFb"}\n'), {}, "DC614", 20),
+        (engine_section(f"  args: {{seed: {70_000 * 'a'}}}\n"), {}, "DC614", 20),
+        (engine_section(f"  env: {{A: {70_000 * 'a'}}}\n"), {}, "DC614", 20),
+        (
+            edited(QWEN_ON_4090, {"name: domain-qa\n    source": "name: a=b\n    source"}),
+            {"choices": SERVE},
+            "DC614",
+            6,
+        ),
+        (SERVED_AS_QA.replace("./adapters/domain-qa", "./a,b=c"), {"choices": SERVE}, "DC614", 7),
         (edited(QWEN_ON_4090, {"DEPLOYC_API_KEY": "NO-NAME"}), {}, "DC614", 22),
         (QWEN_ON_4090, {"choices": SERVE}, "DC613", 6),
         (QWEN_ON_4090, {"choices": TWO}, "DC616", 18),

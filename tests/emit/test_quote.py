@@ -10,6 +10,7 @@ import subprocess
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from readback import dockerfile_value, systemd_words
 from ruamel.yaml import YAML
 
 from deployc.emit import quote
@@ -17,53 +18,7 @@ from deployc.emit import quote
 NO_NUL = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
 NASTY = st.text(st.sampled_from(list("$%\\\"'`{}()|&;<>*?~#! \t\n=:,-@[]é中😀")), max_size=20)
 TEXT = NO_NUL | NASTY
-
-
-def systemd_words(line: str, *, exec_line: bool) -> list[str]:
-    """The words of a unit's value: systemd.syntax quoting and C escapes, then `%%`, and `$$` on a command line."""
-    words, position = [], 0
-    escapes = {"n": "\n", "t": "\t", "\\": "\\", '"': '"'}
-    while position < len(line):
-        assert line[position] == '"', "every word is double-quoted"
-        position += 1
-        word = ""
-        while line[position] != '"':
-            if line[position] == "\\":
-                position += 1
-                word += escapes[line[position]]
-            else:
-                word += line[position]
-            position += 1
-        words.append(word)
-        position += 1
-        assert position == len(line) or line[position] == " "
-        position += 1
-    return [_unspecified(word, exec_line) for word in words]
-
-
-def _unspecified(word: str, exec_line: bool) -> str:
-    assert not re.search(r"(?<!%)(%%)*%(?!%)", word), "a lone % is a specifier"
-    word = word.replace("%%", "%")
-    if not exec_line:
-        return word
-    assert not re.search(r"(?<!\$)(\$\$)*\$(?!\$)", word), "a lone $ is a variable"
-    return word.replace("$$", "$")
-
-
-def dockerfile_value(quoted: str) -> str:
-    """A double-quoted word of ENV, as Docker's own lexer reads it: `\\` keeps `"`, `$` and itself from acting."""
-    assert quoted[0] == quoted[-1] == '"' and "\n" not in quoted
-    out, position, inner = "", 0, quoted[1:-1]
-    while position < len(inner):
-        character = inner[position]
-        if character == "\\" and inner[position + 1] in '"$\\':
-            position += 1
-            character = inner[position]
-        else:
-            assert character not in '"$', "would end the word or expand a variable"
-        out += character
-        position += 1
-    return out
+NO_FORM_IN_A_UNIT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]|[\U0001fffe-\U0010ffff]")
 
 
 @given(TEXT)
@@ -107,7 +62,7 @@ def test_a_unit_reads_the_same_words(words: list[str]) -> None:
     try:
         line = " ".join(quote.systemd_word(word) for word in words)
     except quote.Unquotable:
-        assert re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "".join(words))
+        assert NO_FORM_IN_A_UNIT.search("".join(words))
         return
     assert "\n" not in line
     assert systemd_words(line, exec_line=True) == words
@@ -158,6 +113,15 @@ def test_a_comment_stays_on_its_line(text: str) -> None:
         (quote.shell, "a\0b"),
         (quote.dockerfile, "a\nb"),
         (quote.systemd_word, "a\x1bb"),
+        (quote.systemd_word, "a\ufdd0b"),
+        (quote.systemd_value, "a\U0010ffff"),
+        (quote.dockerfile, "a" * 65_000),
+        (quote.value, "--trust-remote-code"),
+        (quote.value, "-"),
+        (quote.lora_name, "a=b"),
+        (quote.lora_source, "./a,b"),
+        (quote.folder, "state"),
+        (quote.folder, "/srv/../etc"),
     ],
 )
 def test_what_has_no_form_is_refused(filter_one: object, bad: str) -> None:

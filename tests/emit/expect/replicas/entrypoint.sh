@@ -10,6 +10,10 @@ take() { # take NAME
 		exit 78
 	fi
 	value=$(cat "$folder/$1")
+	if [ -z "$value" ]; then # the engine would start without it, open to everybody
+		echo "deployc: the secret $folder/$1 is empty" >&2
+		exit 78
+	fi
 	export "$1=$value"
 }
 
