@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from deployc.data import profiles
-from deployc.facts.catalogue.history import release
+from deployc.facts.catalogue.history import History, at, release
 from deployc.facts.codec import decode
 from deployc.facts.drivers import drivers
 from deployc.facts.engine import flag_spans, versions
@@ -21,15 +21,17 @@ def lore(version: str) -> Lore:
     """All of it, as it stands for `version`; an unreadable file is a broken installation."""
     gone = decode(dict[str, Gone], _read("gone.json")["flags"])
     variables, methods, known = _read("variables.json"), _read("methods.json"), versions()
+    history: History = _read("vllm/variables.json")
     return Lore(
         gone={name: one for name, one in gone.items() if _within(version, one.gone, "")},
         came={name: span.since for name, span in flag_spans().items() if not _within(version, span.since, "")},
         formats=formats(version),
         notions=_read("notions.json")["flags"],
         remarks=(*_useless(gone, version), *_remarks(version)),
-        elsewhen=dict(_elsewhen(version)),
+        elsewhen=dict(_elsewhen(history, version)),
         instead=variables["instead"],
         foreign=decode(dict[str, Foreign], variables["foreign"]),
+        choices={name: tuple(now["choices"]) for name, now in at(history, version).items() if "choices" in now},
         numbers=tuple(variables["numbers"]),
         accepts={method: tuple(values) for method, values in methods["accepts"].items()},
         needs_checkpoint=tuple(methods["needs_checkpoint"]),
@@ -62,14 +64,11 @@ def _useless(gone: Mapping[str, Gone], version: str) -> Iterator[Remark]:
             yield Remark(name, "DC508", "note", says, "remove it", one.source)
 
 
-def _elsewhen(version: str) -> Iterator[tuple[str, str]]:
+def _elsewhen(history: History, version: str) -> Iterator[tuple[str, str]]:
     """Of each variable that other versions read and this one does not, when it came, or else when it went."""
-    history = json.loads((profiles() / "engines" / "vllm" / "variables.json").read_bytes())
-    for name, entries in history.items():
-        before = [value for since, value, *_ in entries if _within(version, since, "")]
+    for name in history.keys() - at(history, version).keys():
+        entries = history[name]
         later = [since for since, value, *_ in entries if value is not None and not _within(version, since, "")]
-        if before and before[-1] is not None:
-            continue
         went = [since for since, value, *_ in entries if value is None and _within(version, since, "")]
         yield name, f"came in vLLM {later[0]}" if later else f"went in vLLM {went[-1]}"
 
@@ -82,8 +81,8 @@ def _behind(version: str, newest: str) -> int:
 
 def _within(version: str, since: str, until: str) -> bool:
     """`since` <= version < `until`, where they are given."""
-    at = release(version)
-    return (not since or release(since) <= at) and (not until or at < release(until))
+    asked = release(version)
+    return (not since or release(since) <= asked) and (not until or asked < release(until))
 
 
 def _read(file: str) -> dict[str, Any]:

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 from deployc.cost.written import as_count, written_flag
 from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.case import Case
+from deployc.rules.spelling import inside
 from deployc.types.facts import Flag
 
-OWNERS = {
-    "tensor-parallel-size": "engine.parallel.tensor",
-    "gpu-memory-utilization": "engine.gpu_memory_utilization",
-    "max-model-len": "workload.max_context",
-    "dtype": "model.dtype",
-    "kv-cache-dtype": "quantization.kv_cache",
-    "served-model-name": "api.served_model_name",
-    "chat-template": "api.chat_template",
-    "tool-call-parser": "api.tool_call_parser",
-    "reasoning-parser": "api.reasoning_parser",
-    "override-generation-config": "api.generation",
-    "api-server-count": "api.servers",
-    "trust-remote-code": "model.trust_remote_code",
-    "hf-overrides": "model.overrides",
+OWNERS: Mapping[str, tuple[str, ...]] = {
+    "tensor-parallel-size": ("engine.parallel.tensor",),
+    "gpu-memory-utilization": ("engine.gpu_memory_utilization",),
+    "max-model-len": ("workload.max_context",),
+    "dtype": ("model.dtype",),
+    "kv-cache-dtype": ("quantization.kv_cache",),
+    "served-model-name": ("api.served_model_name",),
+    "chat-template": ("api.chat_template",),
+    "tool-call-parser": ("api.tool_call_parser",),
+    "reasoning-parser": ("api.reasoning_parser",),
+    "override-generation-config": ("api.generation",),
+    "api-server-count": ("api.servers",),
+    "trust-remote-code": ("model.trust_remote_code",),
+    "hf-overrides": ("model.overrides", "model.context"),
+    "rope-scaling": ("model.context",),
 }
-"""Flags that another key of the file sets too."""
-
+"""Flags that other keys of the file set too."""
 
 LEAST = {
     name: 1
@@ -48,20 +49,42 @@ def known(case: Case) -> Iterator[Diagnostic]:
     """A flag that this version's parser does not have stops the engine at once."""
     flags = case.facts.engine.flags
     for written in case.deploy.engine.args:
-        name = case.facts.engine.canonical(written)
-        if name in flags or (name.startswith("no-") and name[3:] in flags):
+        name, _, key = case.facts.engine.canonical(written).partition(".")
+        of_a_map = bool(key) and name in flags and flags[name].type == "json"
+        switch = flags.get(name.removeprefix("no-"))
+        if of_a_map or (not key and (name in flags or (switch is not None and switch.type == "bool"))):
             continue
         if name in case.facts.lore.gone:
             yield _gone(case, written, name)
-            continue
-        close = get_close_matches(name, list(flags), 1, 0.7)
-        yield error(
-            "DC500",
-            "the engine has no such flag",
-            f"vLLM {case.facts.engine.version} has no --{name} ({len(flags)} options in its catalogue).",
-            f"did you mean {close[0]}?" if close else "remove it, or look it up in that version's documentation",
-            case.deploy.at(("engine", "args", written)),
-        )
+        elif name in case.facts.lore.came:
+            yield _not_yet(case, written, name)
+        else:
+            yield _unknown(case, written, name)
+
+
+def _unknown(case: Case, written: str, name: str) -> Diagnostic:
+    flags, notion = case.facts.engine.flags, case.facts.lore.notions.get(name, "")
+    close = get_close_matches(name, list(flags), 1, 0.7)
+    guess = f"did you mean {close[0]}?" if close else "remove it, or look it up in that version's documentation"
+    return error(
+        "DC500",
+        "the engine has no such flag",
+        f"vLLM {case.facts.engine.version} has no --{name} ({len(flags)} options in its catalogue)."
+        + (f" {notion}" if notion else ""),
+        "remove it" if notion else guess,
+        case.deploy.at(("engine", "args", written)),
+    )
+
+
+def _not_yet(case: Case, written: str, name: str) -> Diagnostic:
+    came = case.facts.lore.came[name]
+    return error(
+        "DC507",
+        "the engine does not have this flag yet",
+        f"--{name} came in vLLM {came}; {case.facts.engine.version} would not start with it.",
+        f"set engine.version: {came} or a newer one, or remove the flag",
+        case.deploy.at(("engine", "args", written)),
+    )
 
 
 def _gone(case: Case, written: str, name: str) -> Diagnostic:
@@ -95,7 +118,8 @@ def typed(case: Case) -> Iterator[Diagnostic]:
     """A value that the parser cannot take."""
     for written, value in case.deploy.engine.args.items():
         flag = case.facts.engine.flags.get(case.facts.engine.canonical(written))
-        wrong = "" if flag is None or value is None else _wrong(flag, value)
+        unsaid = flag is None or value is None or inside(value) is not None  # quoted: DC523
+        wrong = "" if flag is None or unsaid else _wrong(flag, value)
         if flag is not None and wrong:
             choices = f"one of {', '.join(flag.choices[:12])}" if flag.choices else f"a value of type {flag.type}"
             yield error(
@@ -108,6 +132,8 @@ def typed(case: Case) -> Iterator[Diagnostic]:
 
 
 def _wrong(flag: Flag, value: Any) -> str:
+    if value == "":
+        return "is given an empty text"
     if flag.choices and not isinstance(value, list | dict | bool) and str(value) not in flag.choices:
         return f"is not given one of its choices: {value!r}"
     if flag.type == "bool" and not isinstance(value, bool):
@@ -134,10 +160,22 @@ def _is_json(text: str) -> bool:
 
 
 def set_twice(case: Case) -> Iterator[Diagnostic]:
-    """One thing set by a flag and by a key: the two could disagree, and a reader sees only one."""
+    """One thing set by a flag and by a key, or by two spellings: the two could disagree, and one of them is lost."""
+    spelt: dict[str, str] = {}
     for written in case.deploy.engine.args:
-        owner = OWNERS.get(case.facts.engine.canonical(written))
-        if owner and case.deploy.written(owner):
+        name = case.facts.engine.canonical(written)
+        positive = name[3:] if name.startswith("no-") and name[3:] in case.facts.engine.flags else name
+        first = spelt.setdefault(positive, written)
+        if first != written:
+            yield error(
+                "DC503",
+                "one thing is set twice",
+                f"engine.args.{written} and engine.args.{first} are one flag, --{positive}.",
+                f"keep {positive}",
+                case.deploy.at(("engine", "args", written)),
+            )
+        owner = next((key for key in OWNERS.get(name, ()) if case.deploy.written(key)), None)
+        if owner:
             yield error(
                 "DC503",
                 "one thing is set twice",

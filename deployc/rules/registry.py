@@ -107,7 +107,7 @@ RULES: tuple[Rule, ...] = (
     spelling.quotes,
     variables.read,
     variables.of_this_server,
-    variables.numbers,
+    variables.readable,
     versions.age,
     versions.holes,
     versions.image_stays,

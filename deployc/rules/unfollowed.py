@@ -7,6 +7,7 @@ from typing import Any
 
 from deployc.diagnostics import Diagnostic, warning
 from deployc.rules.case import Case
+from deployc.rules.settings import served_method
 
 FLAGS: Mapping[str, str] = {
     "kv-cache-memory-bytes": "the KV cache takes that much, whatever gpu_memory_utilization leaves",
@@ -51,11 +52,20 @@ def unfollowed(case: Case) -> Iterator[Diagnostic]:
     """One warning a setting, where it stands."""
     for written, value in case.deploy.engine.args.items():
         name = case.facts.engine.canonical(written)
-        if name in FLAGS and not _changes_nothing(value):
+        if name in FLAGS and not _changes_nothing(value) and _concerns(case, name, value):
             yield _warning(case, f"--{name}", FLAGS[name], ("engine", "args", written))
     for name in case.deploy.engine.env:
         if name in VARIABLES:
             yield _warning(case, name, VARIABLES[name], ("engine", "env", name))
+
+
+def _concerns(case: Case, name: str, value: Any) -> bool:
+    """A method that the weights are in already quantizes none of them; a model without a window loses none."""
+    if name == "quantization":
+        return served_method(case) == "none" and value not in case.facts.lore.needs_checkpoint
+    if name == "disable-sliding-window":
+        return bool(case.facts.model.language_config.get("sliding_window"))
+    return True
 
 
 def _changes_nothing(value: Any) -> bool:

@@ -12,16 +12,19 @@ from deployc.types.lore import Foreign
 
 def read(case: Case) -> Iterator[Diagnostic]:
     """A variable of vLLM's own kind that this version does not read. Nothing is said where its list is not known."""
-    known = case.facts.engine.variables
-    for name in case.deploy.engine.env:
-        if not known or not name.startswith("VLLM_") or name in known or foreign(name, case.facts.lore.foreign):
+    known, lore = case.facts.engine.variables, case.facts.lore
+    for name, value in case.deploy.engine.env.items():
+        if not known or not name.startswith("VLLM_") or name in known or foreign(name, lore.foreign):
             continue
-        close = get_close_matches(name, known, 1, 0.8)
+        when, close = lore.elsewhen.get(name, ""), get_close_matches(name, known, 1, 0.8)
+        fix = f"did you mean {close[0]}?" if close and not when else "remove it"
+        if name in lore.instead and when.startswith("went"):
+            fix = lore.instead[name].format(value=value)
         yield warning(
             "DC514",
             "the engine does not read this variable",
-            f"vLLM {case.facts.engine.version} reads no {name}.",
-            f"did you mean {close[0]}?" if close else "remove it",
+            f"vLLM {case.facts.engine.version} reads no {name}" + (f": it {when}." if when else "."),
+            fix,
             case.deploy.at(("engine", "env", name)),
         )
 
@@ -41,18 +44,32 @@ def of_this_server(case: Case) -> Iterator[Diagnostic]:
             )
 
 
-def numbers(case: Case) -> Iterator[Diagnostic]:
-    """vllm/envs.py hands these to int() or float(): true, yes or an empty text stop the engine."""
-    known = case.facts.engine.variables
+def readable(case: Case) -> Iterator[Diagnostic]:
+    """vllm/envs.py stops at a text that is no number, and at a value that is not one of its choices."""
     for name, value in case.deploy.engine.env.items():
-        if name in case.facts.lore.numbers and (not known or name in known) and not _is_number(value):
+        wrong = _unreadable(case, name, value)
+        if wrong is not None:
             yield error(
                 "DC517",
                 "the engine cannot read this variable",
-                f"vLLM reads {name} as a number, and {value!r} is none: it stops.",
-                "write 1 or 0" if value.lower() in ("true", "false", "yes", "no", "on", "off") else "write a number",
+                f"{name} is {value!r}, and vLLM {wrong[0]}: it stops.",
+                wrong[1],
                 case.deploy.at(("engine", "env", name)),
             )
+
+
+def _unreadable(case: Case, name: str, value: str) -> tuple[str, str] | None:
+    """Why, and what to write; None where nothing is wrong, or where this version does not read it at all."""
+    known, lore = case.facts.engine.variables, case.facts.lore
+    if known and name not in known:
+        return None
+    if name in lore.numbers and not _is_number(value):
+        switch = value.lower() in ("true", "false", "yes", "no", "on", "off")
+        return "reads it as a number", "write 1 or 0" if switch else "write a number"
+    choices = lore.choices.get(name, ())
+    if choices and value.lower() not in map(str.lower, choices):
+        return f"knows {', '.join(choices)}", f"write one of {', '.join(choices)}"
+    return None
 
 
 def foreign(name: str, known: Mapping[str, Foreign]) -> Foreign | None:

@@ -13,6 +13,7 @@ from deployc.spec.faults import fault
 from deployc.spec.written import Written
 
 _ARGS = ("engine", "args")
+_WITH_VALUE = re.compile(r"-*([A-Za-z][A-Za-z0-9._-]{0,99})(?:\s*=\s*|\s+)(\S.{0,99})\Z")
 _FLAG = re.compile(r"[A-Za-z][A-Za-z0-9.-]{0,99}\Z")
 
 
@@ -34,9 +35,7 @@ def normalised(written: Written) -> tuple[Written, list[Diagnostic]]:
         at = written.at_key(*_ARGS, name)
         if not _FLAG.match(flag.replace("_", "-")):
             detail = f"{name!r} cannot be the name of a flag."
-            found.append(
-                fault(faults.FLAG, detail, "write it as the engine does, e.g. max-num-seqs, the value after it", at)
-            )
+            found.append(fault(faults.FLAG, detail, _apart(name, args[name]), at))
         elif flag in names.values():
             first = next(spelt for spelt, known in names.items() if known == flag)
             where = written.at_key(*_ARGS, first)
@@ -46,6 +45,14 @@ def normalised(written: Written) -> tuple[Written, list[Diagnostic]]:
         names[name] = flag
     values = {**written.values, "engine": {**written.section("engine"), "args": {names[n]: args[n] for n in names}}}
     return Written(values, _renamed(written.spans, names), _renamed(written.keys, names)), found
+
+
+def _apart(name: str, value: Any) -> str:
+    """What to write where the key holds the value too, as on a command line: "max-num-seqs=64", "--seed 1"."""
+    both = _WITH_VALUE.match(name)
+    if both and value is None:
+        return f"write {canonical(both[1])}: {both[2]}"
+    return "write it as the engine does, e.g. max-num-seqs, the value after it"
 
 
 def unusable(written: Written) -> Iterator[Diagnostic]:

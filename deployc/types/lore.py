@@ -81,6 +81,7 @@ class Lore:
     elsewhen: Mapping[str, str] = field(default_factory=dict)  # variable of other versions -> "came in vLLM 0.20.0"
     instead: Mapping[str, str] = field(default_factory=dict)  # variable that went -> what to set, as in `Gone`
     foreign: Mapping[str, Foreign] = field(default_factory=dict)  # by variable; "SGLANG_*" = all that begin so
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # variable -> the values that it may have
     numbers: tuple[str, ...] = ()  # variables that the engine hands to int() or float()
     accepts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # checkpoint's method -> --quantization
     needs_checkpoint: tuple[str, ...] = ()  # values of --quantization that read a checkpoint already quantized

@@ -195,6 +195,7 @@ ROWS = [
     row("DC516", "warning", env("VLLM_USE_V1: '0'"), env("VLLM_USE_V1: '1'"), at="0.9.2"),
     row("DC516", "warning", env("HF_HUB_OFFLINE: '1'"), env("HF_HUB_OFFLINE: '0'")),
     row("DC517", "error", env("VLLM_SERVER_DEV_MODE: 'true'"), env("VLLM_SERVER_DEV_MODE: '1'")),
+    row("DC517", "error", env("VLLM_KV_CACHE_LAYOUT: NDH"), env("VLLM_KV_CACHE_LAYOUT: NHD")),
     row("DC518", "warning", args("seed: 1"), args("seed: 1"), at="0.9.2", other="0.32.0"),
     row("DC519", "warning", args("seed: 1"), args("seed: 1"), at="0.13.0", other="0.33.0"),
     row("DC522", "warning", "image: 'vllm/vllm-openai:latest'", "image: 'vllm/vllm-openai:v0.33.0'"),
@@ -294,6 +295,20 @@ def test_a_variable_that_the_version_does_not_read() -> None:
     case = case_of(replace(facts, engine=nothing), engine=f"{{version: 0.33.0, {typo}}}")
     found = judge(case.deploy, case.facts, case.choices, case.prediction)
     assert "DC514" not in codes_of(found), "its list is not known"
+
+
+@pytest.mark.parametrize(
+    ("variable", "version", "when", "fix"),
+    [
+        ("VLLM_ATTENTION_BACKEND: FLASHINFER", "0.33.0", "went in vLLM 0.15.0", "attention-backend: FLASHINFER"),
+        ("VLLM_USE_V1: '0'", "0.33.0", "went in vLLM 0.11.1", "V1 is the only engine"),
+        ("VLLM_USE_RUST_FRONTEND: '1'", "0.13.0", "came in vLLM 0.", "remove it"),
+        ("VLLM_NO_SUCH_THING: '1'", "0.33.0", "reads no VLLM_NO_SUCH_THING.", "remove it"),
+    ],
+)
+def test_a_variable_of_another_version_says_of_which(variable: str, version: str, when: str, fix: str) -> None:
+    (found,) = [d for d in said(env(variable), version) if d.code == "DC514"]
+    assert when in found.detail and fix in found.fix
 
 
 def test_holes_that_callers_need_count_where_others_call() -> None:

@@ -33,7 +33,8 @@ quantization.quality.samples quantization.quality.tokens quantization.quality.ma
 quantization.quality.max_mean_kl quantization.quality.min_top1_agreement quantization.quality.min_valid_json
 hardware hardware.gpu hardware.gpu.memory hardware.gpu.bandwidth hardware.gpu.compute_capability hardware.gpu.flops
 hardware.gpu.flops.bf16 hardware.gpu.flops.fp8 hardware.gpu.flops.int8 hardware.gpu.interconnect hardware.count
-hardware.devices hardware.interconnect hardware.reserved_memory hardware.cpus hardware.host_memory hardware.price
+hardware.devices hardware.driver hardware.interconnect hardware.reserved_memory hardware.cpus hardware.host_memory
+hardware.price
 workload workload.input_tokens workload.input_tokens.mean workload.input_tokens.p95 workload.output_tokens
 workload.output_tokens.mean workload.output_tokens.p95 workload.concurrency workload.request_rate
 workload.shared_prefix_tokens workload.max_context
@@ -160,6 +161,12 @@ def test_flags_that_are_none_or_twice(tmp_path: Path, args: str) -> None:
     assert [d.code for d in report] == ["DC165"]
 
 
+@pytest.mark.parametrize("key", ["max-num-seqs=64", "--max_num_seqs 64", "max-num-seqs = 64"])
+def test_a_flag_with_its_value_in_the_key_is_taken_apart(tmp_path: Path, key: str) -> None:
+    _, report = shaped(tmp_path, engine=f"{{version: 0.33.0, args: {{'{key}': null}}}}")
+    assert [(d.code, d.fix) for d in report] == [("DC165", "write max-num-seqs: 64")]
+
+
 @pytest.mark.parametrize(
     ("model", "adapters", "warned"),
     [
@@ -189,7 +196,7 @@ def test_every_key_is_supported_or_refused() -> None:
 @pytest.mark.parametrize("dotted", sorted(NOT_YET))
 def test_what_is_not_supported_is_refused_in_place(tmp_path: Path, dotted: str) -> None:
     values: dict[str, Any] = {
-        "quantization.weights": "fp8", "quantization.group_size": 64, "hardware.nodes": 2, "hardware.driver": "'580'",
+        "quantization.weights": "fp8", "quantization.group_size": 64, "hardware.nodes": 2,
         "hardware.host": "wsl2", "hardware.display": "true",
         "engine.parallel.pipeline": 2, "engine.parallel.data": 2, "engine.parallel.expert": "true",
         "engine.offload.weights": "4GiB", "engine.offload.kv": "4GiB", "target.kind": "kubernetes",

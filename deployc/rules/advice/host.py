@@ -30,7 +30,7 @@ def host_bound(case: Case) -> Iterator[Diagnostic]:
     lost = [effect for effect in effects(case.prediction.speed, free, errors) if effect.hurts]
     if not lost:
         return
-    host, gpu, running = _step(case)
+    host, gpu, running = decode_step(case)
     yield warning(
         "DC545",
         "the GPU waits for the host",
@@ -43,7 +43,7 @@ def host_bound(case: Case) -> Iterator[Diagnostic]:
     )
 
 
-def _step(case: Case) -> tuple[float, float, int]:
+def decode_step(case: Case) -> tuple[float, float, int]:
     """Seconds of the host and of the GPU for a step that decodes what is in flight, and how many that are."""
     request = mean_request(case.deploy, prefix_caching=case.choices.enable_prefix_caching.value)
     running = max(1, round(in_flight(case.deploy, case.choices, case.prediction).value))

@@ -27,7 +27,7 @@ def settings(case: Case) -> Iterator[Diagnostic]:
     if case.on_cpu or not starts(case.facts, case.choices) or any(flags.coherent(case)):
         return
     for setting in SETTINGS:
-        yield from _judged(case, setting)
+        yield from judged(case, setting)
 
 
 def under(case: Case, choices: Choices) -> Case:
@@ -37,7 +37,8 @@ def under(case: Case, choices: Choices) -> Case:
     return replace(case, choices=choices, prediction=there)
 
 
-def _judged(case: Case, setting: Setting) -> Iterator[Diagnostic]:
+def judged(case: Case, setting: Setting) -> Iterator[Diagnostic]:
+    """A warning where this one costs more than it gives."""
     without = setting.without(case)
     if without is None or not starts(case.facts, without.choices):
         return
