@@ -100,6 +100,12 @@ class CustomGpu(Section):
     flops: GpuFlops | None = None
     interconnect: Literal["nvlink", "pcie"] | None = None
 
+    def written(self) -> dict[str, Any]:
+        """The map as a file may have it: every figure with its unit, so that it is read again as the same."""
+        found = self.model_dump(exclude_none=True) | {"bandwidth": f"{self.bandwidth:.0f}B/s"}
+        rates = self.flops.model_dump(exclude_none=True) if self.flops else {}
+        return found | ({"flops": {name: f"{rate:.0f}FLOPS" for name, rate in rates.items()}} if rates else {})
+
 
 Gpu = Annotated[str | CustomGpu, OrShort(CustomGpu, Read(values.gpu, {"type": "string", "minLength": 1}))]
 
@@ -110,7 +116,7 @@ class Hardware(Section):
     devices: list[Device] | None = None
     nodes: Positive = 1
     interconnect: Literal["auto", "nvlink", "pcie"] = "auto"
-    driver: Text | None = None
+    driver: Annotated[str, Read(values.driver, {"type": "string", "pattern": r"^\d{3}(\.\d{1,3}){0,2}$"})] | None = None
     reserved_memory: Bytes = 0
     cpus: Positive | None = None
     host_memory: Bytes | None = None

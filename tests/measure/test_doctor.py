@@ -213,3 +213,32 @@ def test_what_a_deploy_yaml_says_need_not_be_described(tmp_path: Path, capsys: C
 def test_a_running_server_is_not_looked_at_yet(words: list[str], capsys: Capture) -> None:
     assert run(["doctor", *words]) == 64
     assert "--describe" in capsys.readouterr().err
+
+
+def test_a_card_may_be_described_by_its_figures(tmp_path: Path, capsys: Capture) -> None:
+    """What is read of it goes through a deploy.yaml and stays the same."""
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text(json.dumps(QWEN_7B))
+    file = tmp_path / "seen.yaml"
+    gpu = '{memory: 24GiB, bandwidth: 1008GB/s, compute_capability: "8.9", flops: {bf16: 165TFLOPS, int8: 660TFLOPS}}'
+    file.write_text(f"gpu: {gpu}\nmodel: ./model\nconcurrency: 1\ntokens_per_second: 55\n")
+    assert run(["doctor", "--describe", str(file), "--offline", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["predicted"]["memory"]["total"]["value"] == 24 * 2**30
+    assert 65 < said["predicted"]["physical_limit"]["value"] < 72
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ({"args": {"max-model-len": 131072}}, "DC520"),
+        ({"input_tokens": 40000}, "DC521"),
+        ({"args": {"gpu-memory-utilization": 0.99}}, "DC303"),
+        ({"args": {"gpu-memory-utilization": 0.3}}, "DC300"),
+        ({"args": {"cpu-offload-gb": 4}}, "DC309"),
+        ({"args": {"max-num-seqs": "many"}}, "DC501"),
+    ],
+)
+def test_what_a_plan_would_refuse_or_warn_of_is_said(said: dict[str, Any], code: str) -> None:
+    assert code in found(diagnosis(**said))
+    assert code not in found(diagnosis(args={"max-num-seqs": 64, "max-model-len": 8192}, input_tokens=1000))

@@ -49,7 +49,7 @@ def eager(patient: Patient, effects: Effects) -> Iterator[Cause]:
     yield Cause(
         "DC750",
         "CUDA graphs are turned off",
-        f"{why}. With a fast host a token is predicted to take {longer} without graphs on this card; measured elsewhere: "
+        f"{why}. With a fast host a token is predicted to take {longer} without graphs on this card; measured: "
         f"{effect.high:.3g} times as long ({effect.source}).",
         _given_back(patient, seen, ratios[0], (here + effect.high) / 2, ratios[1]),
         "tokens/s",

@@ -105,7 +105,7 @@ def from_deploy(deploy: Deploy) -> dict[str, Any]:
     """What a deploy.yaml says of what a description may leave out."""
     hardware, load = deploy.hardware, deploy.workload
     cards = hardware.gpu if isinstance(hardware.gpu, list) else [hardware.gpu]
-    gpu = cards[0] if isinstance(cards[0], str) else cards[0].model_dump(exclude_none=True)
+    gpu = cards[0] if isinstance(cards[0], str) else cards[0].written()
     weights = deploy.quantization.weights
     lengths = {"input_tokens": load.input_tokens, "output_tokens": load.output_tokens}
     found: dict[str, Any] = {

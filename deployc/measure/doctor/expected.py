@@ -43,7 +43,7 @@ def deploy_of(said: Description, version: str, weights: str | None = None, folde
         load["concurrency"] = said.concurrency or 1
     if said.prefix_cache_hits:
         load["shared_prefix_tokens"] = min(prompt - 1, int(prompt * min(1.0, said.prefix_cache_hits)))
-    gpu = said.gpu if isinstance(said.gpu, str) else said.gpu.model_dump(exclude_none=True)
+    gpu = said.gpu if isinstance(said.gpu, str) else said.gpu.written()
     values: dict[str, Any] = {
         "version": 1,
         "name": "described",

@@ -60,4 +60,5 @@ def _refused(said: Described, problem: Any) -> Diagnostic:
 def _placed(said: Described, report: Report) -> Report:
     """By code: DC66x are about the card, DC55x about the engine, the rest about the model."""
     keys = {"DC66": "gpu", "DC55": "version"}
-    return Report([replace(d, at=said.at(keys.get(d.code[:4], "model"))) for d in report])
+    fixes = {"DC193": "leave out --offline, name a local folder, or give a locked deploy.yaml of this model with -f"}
+    return Report([replace(d, at=said.at(keys.get(d.code[:4], "model")), fix=fixes.get(d.code, d.fix)) for d in report])
