@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from math import prod
 from typing import Any
 
 from deployc.adopt.engine import Engine, is_official
 from deployc.adopt.flags import Placed, placed
 from deployc.source.secrets import secret_name, secret_value
+from deployc.types.facts import MOST_CARDS
 from deployc.types.launch import FoundLaunch, Piece
 
 INPUT, OUTPUT, REQUESTS = 1000, 250, 32
@@ -33,7 +35,8 @@ def values(launch: FoundLaunch, engine: Engine, gpu: str | None) -> Placed:
     if (endpoint := launch.env.get("HF_ENDPOINT")) is not None:
         found.key("model.endpoint", endpoint.value, "was HF_ENDPOINT")
     found.keys |= {key: value for key, value in flags.items() if key.startswith(("model.", "adapters", "quantization"))}
-    _hardware(found, launch, gpu, flags.get("engine.parallel.tensor", 1))
+    _parallel(found, flags)
+    _hardware(found, launch, gpu, _ranks(found, flags))
     _workload(found, flags.get("workload.max_context"))
     found.key("engine.version", engine.facts.version)
     if (image := _image(launch, engine)) is not None:
@@ -62,9 +65,29 @@ def _name(launch: FoundLaunch) -> str:
     return label or "imported"
 
 
+def _parallel(found: Placed, flags: dict[str, Any]) -> None:
+    """`--data-parallel-size N` as N engines, one beside the other; with experts spread over them it is one engine."""
+    data = found.args.get("data-parallel-size")
+    if isinstance(data, int) and data > 1 and not _spread(found, flags):
+        del found.args["data-parallel-size"]
+        flags["engine.parallel.replicas"] = data
+        found.comments["engine.parallel.replicas"] = f"was --data-parallel-size {data}"
+
+
+def _spread(found: Placed, flags: dict[str, Any]) -> bool:
+    return bool(found.args.get("enable-expert-parallel") or flags.get("engine.parallel.expert"))
+
+
+def _ranks(found: Placed, flags: dict[str, Any]) -> int:
+    """Cards that the launch takes."""
+    sizes = [flags.get(f"engine.parallel.{key}", 1) for key in ("tensor", "pipeline", "replicas")]
+    sizes += [found.args.get(name, 1) for name in ("data-parallel-size", "pipeline-parallel-size")]
+    return prod(size for size in sizes if isinstance(size, int) and 0 < size < MOST_CARDS)
+
+
 def _hardware(found: Placed, launch: FoundLaunch, gpu: str | None, ranks: int) -> None:
     devices = devices_of(launch)
-    count = max(len(devices), ranks)
+    count = min(max(len(devices), ranks), MOST_CARDS)
     if gpu is not None:
         found.key("hardware.gpu", gpu)
     else:

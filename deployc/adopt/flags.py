@@ -12,6 +12,7 @@ from deployc.adopt.engine import Engine
 from deployc.adopt.typed import as_json, merged, python_literal, typed, unquoted
 from deployc.cost.written import as_count
 from deployc.source.secrets import secret_name
+from deployc.spec.unsupported import NOT_YET
 from deployc.types.facts import Flag
 from deployc.types.launch import FoundFlag, FoundLaunch
 
@@ -19,6 +20,10 @@ _OURS = {"host": "target.bind", "port": "target.port", "api-key": "target.api_ke
          "lora-modules": "adapters", "config": "this file", "enable-auto-tool-choice": "api.tool_call_parser",
          "uds": "target.bind", "revision": "model.revision"}  # fmt: skip
 """Flags that deployc writes itself, from the key named."""
+
+
+_LEVEL = Flag("level", "int")
+_OPEN = re.compile(r"\$(?:\{?[A-Za-z_]\w*|\(|[@*])|%[A-Za-z_]\w*%|<[A-Za-z][\w ,./|:-]*>")
 
 
 @dataclass(slots=True)
@@ -79,7 +84,7 @@ def _place(found: Placed, flag: FoundFlag, engine: Engine) -> None:
         found.left_out.append((shown, f"deprecated: {' '.join(there.deprecated.split())}"))
     elif secret_name(name) and name not in _OURS and isinstance(value, str):
         found.left_out.append((flag.written, "it looks like a secret: the engine's own environment must bring it"))
-    elif name in _PUT and (put := _PUT[name][1](value)) is not None:
+    elif name in _PUT and _PUT[name][0] not in NOT_YET and (put := _PUT[name][1](value)) is not None:
         found.key(_PUT[name][0], put, "" if str(put) in str(value) else f"was {shown}")
     elif name not in _OURS and not (there.name in _PUT and value == "auto"):
         found.args[name] = value
@@ -87,9 +92,16 @@ def _place(found: Placed, flag: FoundFlag, engine: Engine) -> None:
             found.comments[f"engine.args.{name}"] = f"the default of vLLM {engine.facts.version}"
 
 
+def is_open(value: Any) -> bool:
+    """Whether a value is to be filled in: `$MODEL`, `$(…)`, `<your model>`."""
+    return isinstance(value, str) and bool(_OPEN.search(value))
+
+
 def named(flag: FoundFlag, engine: Engine) -> tuple[str, Any]:
     """The catalogue's name of a flag and its value: `--no-x` is x: false."""
-    name = canonical(flag.name, engine)
+    if flag.name in ("O", "optimization-level") and "optimization-level" not in engine.facts.flags:
+        return "compilation-config", {"level": typed(_LEVEL, flag.value)}  # before there were levels: -O3 was its key
+    name = "optimization-level" if flag.name == "O" else canonical(flag.name, engine)
     value = value_of(flag, engine.known(name))
     negative = flag.name.startswith("no-") and flag.name not in engine.facts.flags
     if negative and name == flag.name and flag.name[3:] in engine.facts.flags:
@@ -147,6 +159,9 @@ def _text(value: Any) -> Any:
 
 _PUT: dict[str, tuple[str, Put]] = {
     "tensor-parallel-size": ("engine.parallel.tensor", _count),
+    "pipeline-parallel-size": ("engine.parallel.pipeline", _count),
+    "enable-expert-parallel": ("engine.parallel.expert", lambda value: value if isinstance(value, bool) else None),
+    "speculative-config": ("engine.speculative", _map),
     "api-server-count": ("api.servers", _count),
     "gpu-memory-utilization": ("engine.gpu_memory_utilization", _share),
     "max-model-len": ("workload.max_context", _length),
@@ -161,7 +176,7 @@ _PUT: dict[str, tuple[str, Put]] = {
     "override-generation-config": ("api.generation", _map),
     "revision": ("model.revision", _text),
 }
-"""Flag -> the key of deploy.yaml that sets it."""
+"""Flag -> the key of deploy.yaml that sets it; one that nothing heeds yet stays a flag."""
 
 
 def adapters_of(launch: FoundLaunch) -> list[dict[str, Any]]:

@@ -78,6 +78,8 @@ def merged(flags: list[FoundFlag]) -> dict[str, Any]:
 def _inner(value: Any) -> Any:
     if not isinstance(value, str):
         return value
+    if value in ("True", "False"):
+        return value == "True"
     read = as_json(value)
     return value if read is None else read
 

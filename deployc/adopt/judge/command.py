@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from deployc.adopt.complete import twice
-from deployc.adopt.flags import canonical
+from deployc.adopt.flags import canonical, is_open
 from deployc.adopt.judge.case import Judged
 from deployc.adopt.read.program import takes_model
 from deployc.adopt.typed import as_json, python_literal, unquoted
 from deployc.diagnostics import Diagnostic, error, note, warning
 from deployc.types.launch import FoundFlag
-
-_VARIABLE = re.compile(r"\$(?:\{?[A-Za-z_]\w*|\()|%[A-Za-z_]\w*%|<[A-Za-z][\w /-]*>")
 
 
 def names_a_model(case: Judged) -> Iterator[Diagnostic]:
@@ -22,7 +19,8 @@ def names_a_model(case: Judged) -> Iterator[Diagnostic]:
     if launch.model is not None or launch.flag("config") is not None:
         return
     default = case.engine.facts.flags["model"].default if "model" in case.engine.facts.flags else None
-    yield error(
+    made = warning if default else error
+    yield made(
         "DC708",
         "the launch names no model",
         f"vLLM {case.engine.facts.version} would serve {default}, its own default."
@@ -81,7 +79,7 @@ def stray_words(case: Judged) -> Iterator[Diagnostic]:
                 piece.at,
             )
         return
-    for piece in launch.stray[:10]:
+    for piece in [piece for piece in launch.stray if not is_open(piece.value)][:10]:
         switch = _switch_before(case, piece.at.line, piece.at.column)
         why = f"--{switch} is a switch and takes no value." if switch else "It belongs to no flag."
         model = " The model goes behind --model here." if not takes_model(launch.program) and not launch.model else ""
@@ -130,8 +128,9 @@ def variables(case: Judged) -> Iterator[Diagnostic]:
     """`$MODEL`, `$(…)`, `<your-model>`: what they stand for is not known here."""
     found = [flag for flag in case.launch.flags if isinstance(flag.value, str) and _open(flag)]
     model = case.launch.model
-    places = [(flag.written, flag.text, flag.at) for flag in found]
-    if model is not None and _VARIABLE.search(model.value):
+    places = [("a word", piece.value, piece.at) for piece in case.launch.stray if is_open(piece.value)]
+    places += [(flag.written, flag.text, flag.at) for flag in found]
+    if model is not None and is_open(model.value):
         places.insert(0, ("the model", model.value, model.at))
     for name, value, at in places:
         yield warning(
@@ -144,7 +143,7 @@ def variables(case: Judged) -> Iterator[Diagnostic]:
 
 
 def _open(flag: FoundFlag) -> bool:
-    return flag.name not in ("chat-template", "api-key") and bool(_VARIABLE.search(str(flag.value)))
+    return flag.name not in ("chat-template", "api-key") and is_open(flag.value)
 
 
 def shell_form(case: Judged) -> Iterator[Diagnostic]:

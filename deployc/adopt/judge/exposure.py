@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from deployc.adopt.deploy import on_host_network
 from deployc.adopt.judge.case import Judged
-from deployc.diagnostics import Diagnostic, error, note, warning
+from deployc.diagnostics import Diagnostic, note, warning
 from deployc.source.secrets import secret_name
 from deployc.types.launch import Piece
 
@@ -74,7 +74,7 @@ def reached_by_all(case: Judged) -> Iterator[Diagnostic]:
     open_host = host is None or host.text in _EVERYWHERE
     if launch.image is not None and on_host_network(launch):
         if open_host and launch.network is not None:
-            yield error(
+            yield warning(
                 "DC719",
                 "everyone who reaches the host can use the engine",
                 "The container has the host's network, the engine listens on every address, and no key is asked for: "

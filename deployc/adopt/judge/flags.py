@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from deployc.adopt.deploy import listens
-from deployc.adopt.flags import named
+from deployc.adopt.flags import is_open, named
 from deployc.adopt.judge.case import Judged
 from deployc.diagnostics import Diagnostic, Span
 from deployc.rules import flags, spelling, variables, versions
@@ -28,7 +28,7 @@ WRITTEN_RULES: tuple[Rule, ...] = (
     spelling.quotes,
     variables.read,
     variables.of_this_server,
-    variables.numbers,
+    variables.readable,
     versions.age,
     versions.holes,
     versions.image_stays,
@@ -64,14 +64,14 @@ def _verbatim(case: Judged) -> Deploy:
     launch, spans = case.launch, dict[Path, Span]()
     args: dict[str, Any] = {}
     for flag in launch.flags:
-        if "." in flag.name or flag.name in _NOT_OURS or flag.value is None:
+        if "." in flag.name or flag.name in _NOT_OURS or flag.value is None or is_open(flag.value):
             continue
         name, value = named(flag, case.engine)
         args[name] = value
         spans["engine", "args", name] = flag.at
     env = {}
     for name, piece in launch.env.items():
-        if not secret_name(name):
+        if not secret_name(name) and not is_open(piece.value):
             env[name] = piece.value
             spans["engine", "env", name] = piece.at
     engine: dict[str, Any] = {"version": case.engine.facts.version, "args": args, "env": env}

@@ -18,6 +18,9 @@ Known = Callable[[str], Flag | None]
 
 _NUMBER = re.compile(r"-(?:\d+|\d*\.\d+)\Z")
 _LEVEL = re.compile(r"-O(\d)\Z")
+_ASKS = ("help", "h", "version")
+"""Not how anything is started, but how to ask."""
+_AND_SO_ON = ("...", "…", "[...]")
 _LOOSE_DASH = re.compile(r"-(?=[A-Za-z][\w-]{3,})")
 
 
@@ -32,7 +35,7 @@ class Arguments:
 def arguments(words: Sequence[Piece], known: Known) -> Arguments:
     """Take the words apart. Redirections end them: what follows is the shell's."""
     found, index = Arguments(), 0
-    words = _until_redirection(words)
+    words = [word for word in _until_redirection(words) if word.value not in _AND_SO_ON]
     while index < len(words):
         word = words[index]
         if not _is_flag(word.value):
@@ -41,6 +44,8 @@ def arguments(words: Sequence[Piece], known: Known) -> Arguments:
             continue
         written, equals, value = _name(word.value, known)
         index += 1
+        if _key(written) in _ASKS:
+            continue
         if equals:
             found.flags.append(FoundFlag(written, value, word.at))
             continue
@@ -71,7 +76,8 @@ def _name(word: str, known: Known) -> tuple[str, bool, str]:
 
 def _key(written: str) -> str:
     """The name by which a catalogue has it: what follows a dot is a key inside its value."""
-    return written.lstrip("-").partition(".")[0].replace("_", "-") if written.startswith("--") else written.lstrip("-")
+    name = written.lstrip("-").partition(".")[0]
+    return name.replace("_", "-") if written.startswith("--") else name
 
 
 def _values(words: Sequence[Piece], flag: Flag | None) -> list[Piece]:
@@ -86,6 +92,6 @@ def _values(words: Sequence[Piece], flag: Flag | None) -> list[Piece]:
 
 def _until_redirection(words: Sequence[Piece]) -> Sequence[Piece]:
     for index, word in enumerate(words):
-        if re.match(r"(?:\d|&)?>{1,2}|<", word.value):
+        if re.match(r"(?:\d|&)?>{1,2}|<(?![A-Za-z])", word.value):
             return words[:index]
     return words

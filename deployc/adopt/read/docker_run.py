@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from deployc.adopt.read.program import runs_vllm
+from deployc.adopt.read.program import SHELLS, base, other_server, program, runs_vllm, shell_text
 from deployc.diagnostics import Span
 from deployc.types.launch import FoundLaunch, Health, Piece, Published, Reservation
 
@@ -34,7 +34,10 @@ def docker_run(words: Sequence[Piece]) -> FoundLaunch | None:
     if index >= len(words):
         return None
     launch = _launch(options, words[index], tuple(words[index + 1 :]))
-    return launch if runs_vllm(words[index].value, (*(launch.entrypoint or ()), *launch.arguments)) else None
+    run = (*(launch.entrypoint or ()), *launch.arguments)
+    first = base(run[0].value) if run else ""
+    another = (launch.entrypoint is not None or first in SHELLS) and program(run) is None and shell_text(run) is None
+    return launch if runs_vllm(words[index].value, run) and not another and not other_server(run) else None
 
 
 def _long(word: str) -> tuple[str, bool, str]:

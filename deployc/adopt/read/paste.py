@@ -25,7 +25,7 @@ _BULLET = rf"(?:[-*•>]|\d{{1,2}}[.)])(?=[ \t]+{_STARTS})"
 _ROOT = r"#(?=[ \t]+(?:vllm serve|docker run|python3? -m vllm))"
 _PROMPT = re.compile(rf"^[ \t]*(?:{_USER}|[$%❯➜]|{_ROOT}|{_BULLET})(?:[ \t]+|$)", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
-_AFTER_BREAK = re.compile(r"\\[ \t]+$", re.MULTILINE)
+_AFTER_BREAK = re.compile(r"\\[ \t]+(?:#[^\n]*)?$", re.MULTILINE)
 _MOST = 20
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from deployc.types.launch import Piece
 
 CONTAINERS = ("docker", "podman", "nerdctl")
-_SHELLS = ("sh", "bash", "zsh", "dash", "ash")
+SHELLS = ("sh", "bash", "zsh", "dash", "ash")
 _SERVERS = ("api_server.py",)
 _MODULES = ("vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server")
 _TELLING = ("--max-model-len", "--tensor-parallel-size", "--gpu-memory-utilization", "--served-model-name")
@@ -19,6 +19,7 @@ _OTHERS = {
     "trtllm-serve": "TensorRT-LLM",
     "sglang.launch_server": "SGLang",
     "tritonserver": "Triton",
+    "vllm-router": "vLLM's router",
 }
 
 
@@ -58,7 +59,7 @@ def shell_text(words: Sequence[Piece]) -> Piece | None:
     """The text that a shell takes apart: the word behind `bash -c`, `sh -lc` …"""
     for index, word in enumerate(words[:-2]):
         option = words[index + 1].value
-        if base(word.value) in _SHELLS and option.startswith("-") and not option.startswith("--") and "c" in option:
+        if base(word.value) in SHELLS and option.startswith("-") and not option.startswith("--") and "c" in option:
             return words[index + 2]
     return None
 

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from deployc.source.lines import Lines
 from deployc.types.launch import Piece
 
-_GOES_ON = re.compile(r"[\\^`][ \t]*\n")
+_GOES_ON = re.compile(r"[\\^`](?:[ \t]*|[ \t]+#[^\n]*)(?:\n|\Z)")
 _BLANK = re.compile(r"[ \t\n]+")
 _FLAG = re.compile(r"--?[A-Za-z]")
+_PLACEHOLDER = re.compile(r"<[A-Za-z][\w ,./|:-]{0,80}>")
+"""`<your model>`: one word, though a shell would read a file."""
 _FAR = 2_000
 """Characters in which `$(` must find its end."""
 MOST_WORDS = 4_000
@@ -99,6 +101,11 @@ def _next(text: str, index: int) -> tuple[str, int]:
     if character == '"':
         stop = _closing(text, index, '"')
         return re.sub(r'\\([\\"$`])|\\\n', lambda m: m[1] or "", text[index + 1 : stop]), stop + 1
+    if text.startswith("$'", index):
+        stop = _closing(text, index + 1, "'")
+        return text[index + 2 : stop], stop + 1
+    if character == "<" and (blank := _PLACEHOLDER.match(text, index)):
+        return blank[0], blank.end()
     if text.startswith("$(", index):
         stop = text.find(")", index, index + _FAR)
         stop = index + 1 if stop < 0 else stop
