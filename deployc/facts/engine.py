@@ -13,13 +13,13 @@ from deployc.data import profiles
 from deployc.diagnostics import Diagnostic, Report, error
 from deployc.facts.catalogue.history import History, at, order, release
 from deployc.facts.codec import decode
-from deployc.types.facts import EngineFacts, Flag
+from deployc.types.facts import EngineFacts, Flag, Method
 from deployc.types.runner import RunnerRule
 
 if TYPE_CHECKING:
     from deployc.spec.deploy import Deploy
 
-_TUPLES = ("batch_defaults", "graphs_in_budget", "v2_architectures", "compute_capabilities")
+_TUPLES = ("batch_defaults", "graphs_in_budget", "v2_architectures", "compute_capabilities", "lora_ranks")
 
 
 class Span(NamedTuple):
@@ -78,7 +78,9 @@ def load(version: str) -> EngineFacts:
         version=version,
         flags={name: _flag(name, flag) for name, flag in at(_table("flags"), version).items()},
         image=f"vllm/vllm-openai:v{version}",
-        source=index["source"].format(version=version),
+        source=index["wheel" if version in index["wheels"] else "source"].format(version=version),
+        methods=decode(dict[str, Method], at(_table("methods"), version)),
+        variables=tuple(at(_table("variables"), version)),
         **values,
     )
 

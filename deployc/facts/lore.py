@@ -12,6 +12,7 @@ from deployc.facts.catalogue.history import History, at, release
 from deployc.facts.codec import decode
 from deployc.facts.drivers import drivers
 from deployc.facts.engine import flag_spans, versions
+from deployc.facts.exposure import exposure
 from deployc.facts.formats import formats
 from deployc.types.lore import Foreign, Gone, Hole, Lore, Remark
 
@@ -34,9 +35,12 @@ def lore(version: str) -> Lore:
         choices={name: tuple(now["choices"]) for name, now in at(history, version).items() if "choices" in now},
         numbers=tuple(variables["numbers"]),
         accepts={method: tuple(values) for method, values in methods["accepts"].items()},
+        meant=methods["meant"],
+        backends=tuple(name for name, has in at(_read("backends.json")["backends"], version).items() if has),
         needs_checkpoint=tuple(methods["needs_checkpoint"]),
         holes=tuple(hole for hole in all_holes() if _within(version, hole.came, hole.fixed)),
         drivers=drivers(),
+        exposure=exposure(version),
         newest=known[-1],
         behind=_behind(version, known[-1]),
     )

@@ -118,7 +118,8 @@ def _card(deploy: Deploy, nvml: Any, handle: Any, report: Report) -> GpuFacts | 
         return None
     capability = nvml.nvmlDeviceGetCudaComputeCapability(handle)
     memory = Spec(float(total), f"NVML: {reported}, total less reserved", "nvml")
-    return replace(card, memory=memory, compute_capability=(capability[0], capability[1]), used=used)
+    driver = _text(nvml.nvmlSystemGetDriverVersion())
+    return replace(card, memory=memory, compute_capability=(capability[0], capability[1]), used=used, driver=driver)
 
 
 def _memory(nvml: Any, handle: Any) -> tuple[int, int]:

@@ -6,6 +6,7 @@ from deployc.diagnostics import Diagnostic
 from deployc.rules import (
     adapters,
     advice,
+    backends,
     cards,
     checkpoint,
     context,
@@ -15,6 +16,7 @@ from deployc.rules import (
     exposure,
     flags,
     formats,
+    health,
     ignored,
     keys,
     links,
@@ -22,6 +24,7 @@ from deployc.rules import (
     methods,
     offload,
     packed,
+    places,
     quantized,
     remarks,
     sla,
@@ -102,7 +105,9 @@ RULES: tuple[Rule, ...] = (
     flags.coherent,
     keys.have_their_flag,
     keys.are_taken,
+    methods.is_known,
     methods.fits_the_checkpoint,
+    backends.is_known,
     remarks.remarks,
     spelling.quotes,
     variables.read,
@@ -117,6 +122,11 @@ RULES: tuple[Rule, ...] = (
     advice.host_bound,
     cores.enough_cores,
     exposure.open_without_key,
+    exposure.beside_the_key,
+    exposure.key_on_disk,
+    health.can_be_asked,
+    health.start_has_time,
+    places.caches_can_be_written,
 )
 
 

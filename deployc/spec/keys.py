@@ -121,7 +121,7 @@ MEANING = {
     "hardware.devices": "Indices, UUIDs or MIG UUIDs; the first `count` otherwise.",
     "hardware.nodes": "Number of machines.",
     "hardware.interconnect": "How the cards are joined; auto takes the profile's.",
-    "hardware.driver": "NVIDIA driver version of the host.",
+    "hardware.driver": "NVIDIA's driver on the host, e.g. '535.104.05': the CUDA of image or wheel needs it.",
     "hardware.reserved_memory": "Memory on each card that others hold, e.g. 2GiB.",
     "hardware.cpus": "Physical host cores that the engines may use; of vCPUs that share a core, half.",
     "hardware.host_memory": "Host memory to be used, e.g. 8GiB; for gpu: cpu it is what the engine may take.",

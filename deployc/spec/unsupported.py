@@ -13,7 +13,6 @@ from deployc.spec.written import Written
 _ZERO = (0, "0", "0B", "0GiB")
 NOT_YET: dict[str, tuple[tuple[Any, ...], str]] = {
     "hardware.nodes": ((1,), "one machine is planned for"),
-    "hardware.driver": ((None,), "the image is not chosen by the driver"),
     "hardware.host": (("auto", "linux"), "what WSL2 holds of a card is not in the cost model"),
     "hardware.display": ((False,), "what a screen holds of a card is not in the cost model; use reserved_memory"),
     "engine.parallel.pipeline": ((1,), "layers are not spread over cards"),

@@ -1,5 +1,6 @@
 """How one value is read: whole numbers, quantities with units, texts. Each raises Wrong."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -119,6 +120,16 @@ def release(value: Any) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         raise Wrong(faults.RELEASE, f"{value} is read as a number", f"write all three parts, e.g. {value:g}.0")
     return string(value)
+
+
+def driver(value: Any) -> str:
+    """The version of NVIDIA's driver, or its branch alone; `550.90` without quotes is a number and has lost its end."""
+    fix = 'write it as `nvidia-smi` shows it, in quotes: "535.104.05"'
+    if not isinstance(value, str):
+        raise expected("the version of a driver", value, fix)
+    if re.fullmatch(r"[0-9]{3}(\.[0-9]{1,3}){0,2}", value) is None:
+        raise Wrong(faults.TYPE, f"the version of a driver is expected, not {value!r:.60}", fix)
+    return value
 
 
 def device(value: Any) -> int | str:

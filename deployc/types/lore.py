@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from deployc.types.drivers import Drivers
+from deployc.types.exposure import Exposure
 from deployc.types.formats import Formats
 
 
@@ -84,9 +85,14 @@ class Lore:
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # variable -> the values that it may have
     numbers: tuple[str, ...] = ()  # variables that the engine hands to int() or float()
     accepts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # checkpoint's method -> --quantization
+    meant: Mapping[str, str] = field(
+        default_factory=dict
+    )  # what people write as a method of --quantization -> what to set
+    backends: tuple[str, ...] = ()  # of attention, by name
     needs_checkpoint: tuple[str, ...] = ()  # values of --quantization that read a checkpoint already quantized
     holes: tuple[Hole, ...] = ()  # those that this version has
     drivers: Drivers = field(default_factory=Drivers)  # of NVIDIA, by what they run, and the engine's images
+    exposure: Exposure = field(default_factory=Exposure)  # what its key does not guard
     newest: str = ""  # version of the catalogue
     behind: int = 0  # minor releases between this version and the newest
 

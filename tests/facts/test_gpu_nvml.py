@@ -55,6 +55,9 @@ class StandIn:
     def nvmlShutdown(self) -> None:
         self.open -= 1
 
+    def nvmlSystemGetDriverVersion(self) -> str | bytes:
+        return b"570.133.20"
+
     def nvmlDeviceGetCount(self) -> int:
         return len(self.cards)
 
