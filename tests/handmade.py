@@ -80,6 +80,7 @@ def flag_catalogue() -> dict[str, Flag]:
         Flag("middleware", "list"),
         Flag("headless", "bool"),
         Flag("shutdown-timeout", "int"),
+        Flag("api-server-count", "int"),
         Flag("block-size", "int"),
         Flag("seed", "int"),
     ]

@@ -3,12 +3,14 @@
 `PYTHON record_parser.py SOURCES` prints a JSON object, option name -> what argparse holds of it. PYTHON is an engine
 environment's interpreter (it has torch and transformers), SOURCES the unpacked source package of any version. Packages
 and compiled parts that are not there, and names that newer packages no longer have, are stood in for by empty ones:
-they take no part in building the parser. `record_all.py` beside it folds the versions into data/vllm_parsers.json.
+they take no part in building the parser. `record_parsers.py` beside it folds versions into data/vllm_parsers.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import enum
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -25,7 +27,12 @@ from pathlib import Path
 from typing import Any
 
 OURS = "vllm"
-SERVER = ("vllm.entrypoints.openai.api_server", "vllm.v1.engine.core", "vllm.v1.executor", "vllm.entrypoints.grpc_server")
+SERVER = (
+    "vllm.entrypoints.openai.api_server",
+    "vllm.v1.engine.core",
+    "vllm.v1.executor",
+    "vllm.entrypoints.grpc_server",
+)
 """Modules that run a server: `serve` imports them to start one, and its parser does without."""
 
 
@@ -59,7 +66,7 @@ class Empty(metaclass=_Meta):
     def __init__(self, *given: Any, **named: Any) -> None:
         pass
 
-    def __call__(self, *given: Any, **named: Any) -> Any:
+    def __call__(self, *given: Any, **_: Any) -> Any:
         return given[0] if len(given) == 1 and callable(given[0]) else Empty()
 
     def __getattr__(self, name: str) -> Any:
@@ -87,7 +94,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = set(names)
 
-    def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(self, name: str, _path: Any, _target: Any = None) -> importlib.machinery.ModuleSpec | None:
         if any(name == known or name.startswith(f"{known}.") for known in self.names):
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
         return None
@@ -126,28 +133,41 @@ def _stand_in(wrong: Exception, finder: Finder) -> None:
     sys.stderr.write(f"stood in for: {said}\n")
 
 
-def of(action: argparse.Action) -> dict[str, Any]:
+def of(name: str, action: argparse.Action) -> dict[str, Any]:
     """What the action holds; `type` is the innermost function where one wraps another."""
-    kind, optional = action.type, False
+    kind: Any = action.type
+    optional = False
     while (cells := getattr(kind, "__closure__", None)) and "return_type" in kind.__code__.co_freevars:
         optional = optional or "optional" in kind.__qualname__
         kind = cells[kind.__code__.co_freevars.index("return_type")].cell_contents
     made = {
-        "options": action.option_strings,
+        "options": [o for o in action.option_strings if o != name],
         "action": type(action).__name__,
         "type": None if kind is None else getattr(kind, "__qualname__", repr(kind)),
         "optional": optional,
         "nargs": action.nargs,
         "choices": None if action.choices is None else [str(choice) for choice in action.choices],
-        "default": repr(action.default),
+        "default": _default(action.default),
     }
-    return {key: value for key, value in made.items() if value not in (None, False)}
+    return {key: value for key, value in made.items() if value not in (None, False, [])}
+
+
+def _default(value: Any) -> str | None:
+    """As Python would write it, of an Enum its value; of a configuration's object the name of its class."""
+    value = value.value if isinstance(value, enum.Enum) else value
+    if value is None:
+        return None
+    try:
+        ast.literal_eval(repr(value).replace("set()", "[]"))
+    except (ValueError, SyntaxError):
+        return f"<{type(value).__name__}>"
+    return repr(value)
 
 
 def _as_on_a_cpu() -> None:
     """The engine takes itself for a CPU build; what it registers may be there, from the last attempt or of itself."""
-    import torch  # noqa: PLC0415  of the engine's environment
-    import transformers  # noqa: PLC0415
+    import torch  # of the engine's environment
+    import transformers
 
     version, define, impl = importlib.metadata.version, torch.library.Library.define, torch.library.Library.impl
 
@@ -163,7 +183,7 @@ def _as_on_a_cpu() -> None:
 
     for known in (transformers.AutoConfig, transformers.AutoTokenizer, transformers.AutoProcessor):
         known.register = partial(known.register, exist_ok=True)
-    importlib.metadata.version = lambda name: "0+cpu" if name == OURS else version(name)  # type: ignore[assignment]
+    importlib.metadata.version = lambda name: "0+cpu" if name == OURS else version(name)
     if opaque := getattr(torch._C, "_register_opaque_type", None):
         torch._C._register_opaque_type = quiet(opaque)
     torch.library.Library.define, torch.library.Library.impl = quiet(define), quiet(impl)  # type: ignore[method-assign]
@@ -185,8 +205,8 @@ def main() -> int:
     found = {}
     for action in made._actions:
         if action.option_strings and "--help" not in action.option_strings:
-            name = next(o for o in action.option_strings if o.startswith("--"))
-            found[name.removeprefix("--")] = of(action)
+            name = next(option for option in action.option_strings if option.startswith("--"))
+            found[name.removeprefix("--")] = of(name, action)
     sys.stdout.write(json.dumps(found) + "\n")
     return 0
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from handmade import architecture
 
+from deployc.facts.catalogue.history import release
 from deployc.facts.engine import load, versions
 from deployc.types.architecture import Architecture, LayerCache
 from deployc.types.facts import EngineFacts
@@ -39,8 +40,9 @@ MODELS = {
 }
 DENSE_ATTENTION = {"qwen2", "qwen3", "llama", "vision"}
 ON_V2 = {
-    # The variable VLLM_USE_V2_MODEL_RUNNER is "0" by default: vllm/envs.py:1523 (0.16.0) … :1712 (0.21.0).
-    **{n: set[str]() for n in range(16, 22)},
+    # No second runner up to 0.11; then VLLM_USE_V2_MODEL_RUNNER is "0" by default: vllm/envs.py:1550 (0.12.0) … :1712
+    # (0.21.0).
+    **{n: set[str]() for n in range(8, 22)},
     # One list, without experts, without quantization: vllm/config/vllm.py:69 and :527-532.
     22: {"qwen3"},
     # Llama and Mistral join it: vllm/config/vllm.py:69-75.
@@ -133,48 +135,101 @@ def test_measured_budgets_close_with_the_graphs_or_without(
 def batch(engine: EngineFacts, memory: int, name: str) -> tuple[int, int]:
     """Of a card, by the first rule that holds."""
     for rule in engine.batch_defaults:
+        named = any(part in name for part in rule.get("gpu", [""]))
         excepted = any(part in name for part in rule.get("not_gpu", ()))
-        if "device" not in rule and memory * GIB >= rule.get("min_memory", 0) and not excepted:
+        if "device" not in rule and memory * GIB >= rule.get("min_memory", 0) and named and not excepted:
             return rule["tokens"], rule["seqs"]
     raise AssertionError("no rule")
 
 
-@pytest.mark.parametrize("version", versions())
+@pytest.mark.parametrize("version", [v for v in versions() if release(v) >= (0, 9)])
 def test_batch_defaults_of_the_server(version: str) -> None:
     """EngineArgs.get_batch_defaults, vllm/engine/arg_utils.py:1848 (0.16.0) … :2940 (0.33.0): UsageContext's server.
 
-    Cards of 160 GiB have their own step from :2582 of 0.28.0 on; GB10 is small by name from 0.33.0 on (:2986).
+    Up to 0.11.0 it is _set_default_args_v1 and _set_default_args, :1460 (0.9.0) … :1540 (0.11.0). Cards of 160 GiB have
+    their own step from :2582 of 0.28.0 on; GB10 is small by name from 0.33.0 on (:2986).
     """
     engine = ENGINES[version]
     assert batch(engine, 178, "b200") == ((16384, 1024) if minor(version) >= 28 else (8192, 1024))
     assert batch(engine, 139, "h200") == batch(engine, 79, "h100") == (8192, 1024)
     assert batch(engine, 79, "a100") == batch(engine, 23, "rtx 4090") == batch(engine, 69, "odd") == (2048, 256)
     assert batch(engine, 119, "gb10") == ((2048, 256) if minor(version) >= 33 else (8192, 1024))
-    assert engine.batch_defaults[0] == {"device": "cpu", "tokens": 2048, "seqs": 128, "times_world_size": True}
+
+
+@pytest.mark.parametrize(
+    ("version", "small", "a100"),
+    [
+        (
+            "0.8.0",
+            (2048, 1024),
+            (2048, 1024),
+        ),  # H100 and H200 by name, as many sequences on all: arg_utils.py:1693, :1715
+        ("0.8.3", (2048, 1024), (2048, 1024)),
+        ("0.8.4", (2048, 256), (2048, 256)),  # vllm/engine/arg_utils.py:1669
+        ("0.8.5", (2048, 256), (8192, 1024)),  # by memory, the A100 too: vllm/engine/arg_utils.py:1596
+        ("0.9.0", (2048, 256), (2048, 256)),  # without the A100: vllm/engine/arg_utils.py:1495
+    ],
+)
+def test_batch_defaults_of_the_first_versions(version: str, small: tuple[int, int], a100: tuple[int, int]) -> None:
+    engine = ENGINES[version]
+    assert batch(engine, 139, "h200") == batch(engine, 79, "h100") == (8192, 1024)
+    assert (batch(engine, 23, "rtx 4090"), batch(engine, 79, "a100")) == (small, a100)
+
+
+@pytest.mark.parametrize(
+    ("version", "rule"),
+    [
+        # V1 does not run there yet: _DEFAULT_MAX_NUM_BATCHED_TOKENS of vllm/config.py:61, max_num_seqs of
+        # _set_default_args_v0 in vllm/engine/arg_utils.py:1659 (0.8.0)
+        ("0.8.0", {"device": "cpu", "tokens": 2048, "seqs": 256}),
+        ("0.9.1", {"device": "cpu", "tokens": 2048, "seqs": 256}),
+        ("0.9.2", {"device": "cpu", "tokens": 2048, "seqs": 32}),  # vllm/engine/arg_utils.py:1666
+        ("0.10.0", {"device": "cpu", "tokens": 2048, "seqs": 128, "times_world_size": True}),
+        ("0.33.0", {"device": "cpu", "tokens": 2048, "seqs": 128, "times_world_size": True}),
+    ],
+)
+def test_batch_defaults_on_the_cpu(version: str, rule: dict[str, object]) -> None:
+    assert ENGINES[version].batch_defaults[0] == rule
+
+
+CUDA = {"0.8.0": "12.4", "0.9.0": "12.8", "0.11.1": "12.9", "0.20.0": "13.0"}
+UNSET = {"0.8.0": "four_gib", "0.13.0": "half_of_node", "0.20.0": "gpu_memory_utilization"}
+ENTRY = {"0.8.0": "python3 -m vllm.entrypoints.openai.api_server", "0.11.1": "vllm serve"}
+
+
+def since(table: dict[str, str], version: str) -> str:
+    """The value of the last version in the table that is not newer."""
+    return [value for first, value in table.items() if release(first) <= release(version)][-1]
 
 
 @pytest.mark.parametrize("version", versions())
 def test_what_changed_once(version: str) -> None:
     """gpu_memory_utilization: vllm/config/cache.py:49 (0.16.0), :66 (0.20.2). The image's CUDA: docker/Dockerfile:25.
 
-    V100 (7.0) is in docker/Dockerfile:184 of 0.16.0 and not in :191 of 0.20.2. The CPU's pool: half of a NUMA node's
-    memory in vllm/platforms/cpu.py:157 of 0.17.1, utilization of it in vllm/v1/worker/cpu_worker.py:184 of 0.20.2.
+    V100 (7.0) is in docker/Dockerfile:184 of 0.16.0 and not in :191 of 0.20.2; B200 (10.0) comes in :80 of 0.9.0, RTX
+    50 (12.0) in :165 of 0.9.2. The CPU's pool: 4 GiB in vllm/platforms/cpu.py:151 of 0.12.0, half of a NUMA node's
+    memory in :157 of 0.17.1, utilization of it in vllm/v1/worker/cpu_worker.py:184 of 0.20.2. Rotary scaling: renamed
+    in vllm/transformers_utils/config.py:301 of 0.12.0.
     """
-    engine, new = ENGINES[version], minor(version) >= 20
+    engine, new, at = ENGINES[version], minor(version) >= 20, release(version)
     assert engine.gpu_memory_utilization == (0.92 if new else 0.9)
-    assert engine.cuda == ("13.0" if new else "12.9")
-    assert ("7.0" in engine.compute_capabilities) != new
-    assert engine.cpu["kv_space_unset"] == ("gpu_memory_utilization" if new else "half_of_node")
+    assert engine.cuda == since(CUDA, version)
+    assert engine.entrypoint == since(ENTRY, version)
+    assert engine.cpu["kv_space_unset"] == since(UNSET, version)
+    assert engine.cpu["block_size"] == (128 if at >= (0, 9) else 16)  # IPEX is in requirements/cpu.txt:26 of 0.9.0
+    assert engine.rope_key == ("rope_parameters" if at >= (0, 12) else "rope_scaling")
+    capabilities = engine.compute_capabilities
+    assert ("7.0" in capabilities) != new
+    assert ("10.0" in capabilities, "12.0" in capabilities) == (at >= (0, 9), at >= (0, 9, 2))
     assert ("shutdown-timeout" in engine.flags) == (minor(version) >= 18)  # vllm/engine/arg_utils.py:610 of 0.18.1
 
 
 @pytest.mark.parametrize("version", versions())
 def test_what_is_the_same_in_all(version: str) -> None:
-    """Block: vllm/platforms/cuda.py:164 (0.16.0), vllm/config/cache.py:34 (0.18.1), :185 (0.33.0)."""
+    """Block: vllm/platforms/cuda.py:145 (0.8.0), :164 (0.16.0), vllm/config/cache.py:34 (0.18.1), :185 (0.33.0)."""
     engine = ENGINES[version]
-    assert (engine.block_size, engine.cpu["block_size"]) == (16, 128)
-    assert (engine.entrypoint, engine.rope_key) == ("vllm serve", "rope_parameters")
-    assert {"7.5", "8.0", "8.9", "9.0", "10.0", "12.0"} <= set(engine.compute_capabilities)
+    assert engine.block_size == 16
+    assert {"7.5", "8.0", "8.9", "9.0"} <= set(engine.compute_capabilities)
     assert engine.cpu["dtypes"] == ["bfloat16", "float16", "float32"]
 
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from handmade import QWEN_ON_4090, deploy_of
 
 from deployc.data import profiles
 from deployc.facts import engine as module
-from deployc.facts.catalogue.history import at
+from deployc.facts.catalogue.history import at, release
 from deployc.facts.codec import decode, encode
-from deployc.facts.engine import engine, flag_history, load, versions
+from deployc.facts.engine import engine, flag_history, versions
 from deployc.types.facts import EngineFacts, Flag
 
 DATA = Path(__file__).parent / "data"
 NAMES = json.loads((DATA / "vllm_serve_options.json").read_text())
-REAL = json.loads((DATA / "vllm_parser_0.32.0.json").read_text())["actions"]
 
 
 def catalogue(version: str) -> EngineFacts:
@@ -32,15 +29,11 @@ def catalogue(version: str) -> EngineFacts:
 
 def listed(version: str) -> set[str]:
     """Option strings of a version, by the other reader: all of the first, then what each version changed."""
-    names = set(NAMES["0.16.0"])
+    names = set(NAMES["0.8.0"])
     for changed, change in NAMES["changes"].items():
-        if _minor(changed) <= _minor(version):
+        if release(changed) <= release(version):
             names = names - set(change["gone"]) | set(change["new"])
     return names
-
-
-def _minor(version: str) -> int:
-    return int(version.split(".")[1])
 
 
 def spelled(flag: Flag, known: set[str]) -> set[str]:
@@ -55,16 +48,30 @@ def _twin(name: str, flag: Flag) -> bool:
 
 
 SHIPPED = (
-    "0.16.0", "0.17.1", "0.18.1", "0.19.0", "0.20.2", "0.21.0", "0.22.1", "0.23.0", "0.24.0", "0.25.1", "0.26.0",
-    "0.27.1", "0.28.0", "0.29.0", "0.30.0", "0.31.0", "0.32.0", "0.33.0",
+    "0.8.0", "0.8.1", "0.8.2", "0.8.3", "0.8.4", "0.8.5", "0.8.5.post1", "0.9.0", "0.9.0.1", "0.9.1", "0.9.2",
+    "0.10.0", "0.10.1", "0.10.1.1", "0.10.2", "0.11.0", "0.11.1", "0.11.2", "0.12.0", "0.13.0", "0.14.0", "0.14.1",
+    "0.15.0", "0.15.1", "0.16.0", "0.17.0", "0.17.1", "0.18.0", "0.18.1", "0.19.0", "0.19.1", "0.20.0", "0.20.1",
+    "0.20.2", "0.21.0", "0.22.0", "0.22.1", "0.23.0", "0.24.0", "0.25.0", "0.25.1", "0.26.0", "0.27.0", "0.27.1",
+    "0.28.0", "0.29.0", "0.30.0", "0.31.0", "0.32.0", "0.33.0",
 )  # fmt: skip
 
 
 def test_the_versions_that_ship() -> None:
+    """Every release from 0.8.0 on."""
     assert versions() == SHIPPED
 
 
-@pytest.mark.parametrize("version", SHIPPED)
+def test_what_stands_for_a_source_package_that_was_not_published_is_said() -> None:
+    wheels = [version for version in versions() if "its wheel" in catalogue(version).source]
+    assert wheels == ["0.15.0", "0.15.1"]
+    assert "its image as the versions around it" in catalogue("0.15.1").source
+
+
+READ = ("0.8.0", *NAMES["changes"])
+"""The versions that the other reader read; the others are held against their own parsers alone."""
+
+
+@pytest.mark.parametrize("version", READ)
 def test_option_names_are_those_that_another_reader_found(version: str) -> None:
     """All of them and no others."""
     known = listed(version)
@@ -74,47 +81,6 @@ def test_option_names_are_those_that_another_reader_found(version: str) -> None:
 def test_booleans_have_the_twins_of_the_real_parser() -> None:
     ours = {f"--{n}" for f in catalogue("0.32.0").flags.values() for n in f.aliases if _twin(n, f)}
     assert ours == set(NAMES["no_forms_0.32.0"])
-
-
-KINDS = {
-    "int": "int", "str": "str", "float": "float", "loads": "json", "union_dict_and_str": "json",
-    "parse_type.<locals>._parse_type": "json", "_compute_kwargs.<locals>.parse_dataclass": "json",
-    "human_readable_int": "size", "human_readable_int_or_auto": "size", "None": "str",
-    "EngineArgs.add_cli_args.<locals>.<lambda>": "str",
-}  # fmt: skip
-"""argparse converters of vLLM 0.32.0 -> what the catalogue calls them; optional ones hide theirs and are left out."""
-
-
-def kind_of(action: dict[str, Any]) -> str | None:
-    if action["action"] in ("BooleanOptionalAction", "_StoreTrueAction"):
-        return "bool"
-    if action["nargs"] == "+" or action["action"] == "_AppendAction":
-        return "list"
-    return KINDS.get(action["type"])
-
-
-@pytest.mark.parametrize("action", REAL, ids=lambda action: action["options"][0])
-def test_a_flag_is_as_the_real_parser_has_it(action: dict[str, Any]) -> None:
-    """Type, choices and default of each of the 316 options of an installed vLLM 0.32.0."""
-    flag = FLAGS[action["options"][0].removeprefix("--")]
-    assert {name.lstrip("-") for name in action["options"]} == {flag.name, *flag.aliases}
-    expected = kind_of(action)
-    assert flag.type == expected or (expected is None and "optional_type" in action["type"])
-    if flag.name != "mm-processor-device":  # its choices depend on the device at hand: not known, so not checked
-        assert set(flag.choices) == {choice for choice in action["choices"] or () if choice != "None"}
-    if flag.default is not None and flag.name not in ("backend", "mamba-backend", "optimization-level"):
-        assert written(action["default"]) == flag.default
-
-
-FLAGS = load("0.32.0").flags
-
-
-def written(representation: str) -> str:
-    """A default's repr as the catalogue writes it."""
-    value = ast.literal_eval(representation.replace("set()", "[]"))
-    if isinstance(value, bool):
-        return str(value).lower()
-    return json.dumps(value) if isinstance(value, list | dict) else str(value)
 
 
 BEHAVIOURS = {
@@ -130,7 +96,7 @@ def test_every_behaviour_names_its_place() -> None:
             assert since in versions(), name
             if value is not None:
                 path, _, line = place[0].rpartition(":")
-                assert path.startswith(("vllm/", "docker/")), f"{since} {name}"
+                assert path.startswith(("vllm/", "docker/", "Dockerfile", "setup.py")), f"{since} {name}"
                 assert int(line) > 0, f"{since} {name}"
     for version in versions():
         assert at(read, version).keys() >= BEHAVIOURS, version
@@ -191,14 +157,50 @@ def test_a_file_that_is_not_there_is_said_so(tmp_path: Path, monkeypatch: pytest
     assert [d.code for d in engine(deploy_of(QWEN_ON_4090))[1]] == ["DC551"]
 
 
+GONE = {
+    "0.8.3": ("speculative-model", "num-speculative-tokens", "speculative-draft-tensor-parallel-size"),
+    "0.10.0": (
+        "use-v2-block-manager", "tokenizer-pool-size", "tokenizer-pool-type", "tokenizer-pool-extra-config", "device",
+        "enable-reasoning", "long-lora-scaling-factors", "qlora-adapter-name-or-path",
+    ),
+    "0.10.1": ("num-scheduler-steps", "multi-step-stream-outputs"),
+    "0.10.2": ("enable-prompt-adapter",),
+    "0.11.0": ("scheduler-delay-factor", "preemption-mode", "disable-async-output-proc", "max-seq-len-to-capture"),
+    "0.11.1": ("rope-scaling", "rope-theta", "enable-lora-bias"),
+    "0.12.0": (
+        "guided-decoding-backend", "guided-decoding-disable-fallback", "lora-extra-vocab-size", "num-lookahead-slots",
+        "override-pooler-config",
+    ),
+    "0.13.0": ("cuda-graph-sizes", "task", "disable-mm-preprocessor-cache"),
+    "0.17.0": ("disable-log-requests",),
+    "0.18.0": ("swap-space",),
+    "0.19.0": ("disable-frontend-multiprocessing",),
+    "0.27.0": ("max-num-partial-prefills",),
+    "0.28.0": ("calculate-kv-scales", "override-attention-dtype"),
+}  # fmt: skip
+"""First version without them, by pull requests and parsers that others looked up."""
+
+
+@pytest.mark.parametrize(("until", "name"), [(until, name) for until, names in GONE.items() for name in names])
+def test_when_a_flag_went(until: str, name: str) -> None:
+    span = flag_history(name)
+    assert span is not None
+    assert span.until == until
+
+
 @pytest.mark.parametrize(
     ("name", "span"),
     [
         ("max-model-len", ("0.8.0", None)),
         ("swap-space", ("0.8.0", "0.18.0")),
-        ("num-scheduler-steps", ("0.8.0", "0.10.1")),
         ("shutdown-timeout", ("0.18.0", None)),
+        ("api-server-count", ("0.9.1", None)),
+        ("asc", ("0.9.1", None)),
+        ("no-enable-lora", ("0.8.5", None)),
+        ("structured-outputs-config", ("0.11.0", None)),
+        ("speculative-config", ("0.8.2", None)),
         ("never-was", None),
+        ("worker-use-ray", None),
     ],
 )
 def test_when_a_flag_came_and_went(name: str, span: tuple[str, str | None] | None) -> None:

@@ -14,12 +14,12 @@ from deployc.facts.catalogue.batch import batch_defaults
 from deployc.facts.catalogue.cpu import block_size_of, cpu
 from deployc.facts.catalogue.hints import class_fields
 from deployc.facts.catalogue.runner import runners
-from deployc.facts.catalogue.source import Located, Read, Tree, Unreadable, body
+from deployc.facts.catalogue.source import Absent, Located, Read, Tree, Unreadable, body
 from deployc.facts.catalogue.values import Reader
 
 
 def behaviours(tree: Tree) -> dict[str, Read]:
-    """Every behaviour by its name in `EngineFacts`. Raises Unreadable naming what was not found."""
+    """Every behaviour by its name in `EngineFacts`; of a wheel without those of the image. Raises Unreadable."""
     readers: dict[str, Callable[[Tree], Read]] = {
         "gpu_memory_utilization": _gpu_memory_utilization,
         "batch_defaults": batch_defaults,
@@ -30,7 +30,14 @@ def behaviours(tree: Tree) -> dict[str, Read]:
         "rope_key": _rope_key,
         "cpu": cpu,
     }
-    return {name: read(tree) for name, read in readers.items()} | runners(tree)
+    found = runners(tree)
+    for name, read in readers.items():
+        try:
+            found[name] = read(tree)
+        except Absent:
+            if not tree.wheel:
+                raise
+    return found
 
 
 def _gpu_memory_utilization(tree: Tree) -> Read:

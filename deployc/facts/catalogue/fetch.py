@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 from deployc.facts.catalogue.source import Unreadable
@@ -32,33 +33,51 @@ def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
 
 
 def fetch(version: str, folder: Path) -> Path:
-    """Download and unpack under `folder`; the root of the sources. Raises Unreadable with pip's own last words."""
+    """Download and unpack under `folder`; the root of the sources. Raises Unreadable with pip's own last words.
+
+    Where a version was published without a source package (0.15), its wheel: the engine's modules alone.
+    """
     backend = folder / "backend" / "setuptools"
     backend.mkdir(parents=True, exist_ok=True)
     (backend / "__init__.py").touch()
     (backend / "build_meta.py").write_text(_BACKEND)
-    command = [
-        sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "--no-build-isolation",
-        "--dest", str(folder), f"vllm=={version}",
-    ]  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": str(backend.parent), "DEPLOYC_SOURCE_VERSION": version}
+    said = _download(version, folder, ["--no-binary", ":all:", "--no-build-isolation"], backend.parent)
+    if "No matching distribution" in said:
+        said = _download(version, folder, ["--only-binary", ":all:", *_PLATFORMS], backend.parent) and said
+    found = [*folder.glob(f"vllm-{version}.tar.gz"), *folder.glob(f"vllm-{version}-*.whl")]
+    if said or not found:
+        raise Unreadable(f"no source package of vllm {version}: {said or 'pip kept no archive'}")
+    return unpack(found[0], folder)
+
+
+_PLATFORMS = [word for tag in ("2_35", "2_31") for word in ("--platform", f"manylinux_{tag}_x86_64")]
+
+
+def _download(version: str, folder: Path, how: list[str], backend: Path) -> str:
+    """ "" where it is there, else pip's last words."""
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+    command = [*pip, *how, "--dest", str(folder), f"vllm=={version}"]
+    environment = {**os.environ, "PYTHONPATH": str(backend), "DEPLOYC_SOURCE_VERSION": version}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    archive = folder / f"vllm-{version}.tar.gz"
-    if done.returncode != 0 or not archive.is_file():
-        said = done.stderr.strip().splitlines()[-3:] or ["pip kept no archive"]
-        raise Unreadable(f"no source package of vllm {version}: " + " ".join(said))
-    return unpack(archive, folder)
+    return "" if done.returncode == 0 else " ".join(done.stderr.strip().splitlines()[-3:])
 
 
 def unpack(archive: Path, folder: Path) -> Path:
     """Unpack what is read (Python files, `_READ`), nothing outside `folder`; the root of the sources."""
+    if archive.suffix == ".whl":
+        root = folder / "-".join(archive.name.split("-")[:2])
+        with zipfile.ZipFile(archive) as opened:  # its own extraction keeps to the folder
+            for name in opened.namelist():
+                if name.endswith((".py", ".dist-info/METADATA")):
+                    opened.extract(name, root)
+        return root
     with tarfile.open(archive) as opened:
         members = [m for m in opened if m.isfile() and (m.name.endswith(".py") or _inside(m.name) in _READ)]
         opened.extractall(folder, members=members, filter="data")
     return folder / archive.name.removesuffix(".tar.gz")
 
 
-_PAGES = tuple(f"docs/features/quantization/{page}.md" for page in ("gguf", "bnb"))
+_PAGES = ("docs/features/quantization/gguf.md", "docs/features/quantization/bnb.md")  # by methods.py
 _READ = ("docker/Dockerfile", "Dockerfile", "requirements/cpu.txt", *_PAGES)
 
 

@@ -20,6 +20,10 @@ class Unreadable(Exception):
     """The sources are not shaped as this reader expects: it must be mended, a guess is not allowed."""
 
 
+class Absent(Unreadable):
+    """A file that the sources do not hold: a wheel, where no source package was published, has no Dockerfile."""
+
+
 @dataclass(frozen=True, slots=True)
 class Located:
     """A definition and the module it stands in; `node` is a class, a function, or the value of an assignment."""
@@ -41,9 +45,10 @@ class Module:
         self.path = path
         self.names: dict[str, ast.AST] = {}
         self.imports: dict[str, tuple[str, str | None]] = {}
-        self._read(ast.parse(text).body)
+        self.read(ast.parse(text).body)
 
-    def _read(self, body: list[ast.stmt]) -> None:
+    def read(self, body: list[ast.stmt]) -> None:
+        """Take in statements: a later definition of a name stands in place of an earlier one."""
         for node in body:
             match node:
                 case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
@@ -57,8 +62,8 @@ class Module:
                 case ast.Import():
                     self.imports |= {a.asname or a.name: (a.name, None) for a in node.names}
                 case ast.If() | ast.Try():
-                    self._read(node.body)
-                    self._read(node.orelse)
+                    self.read(node.body)
+                    self.read(node.orelse)
 
     def _absolute(self, node: ast.ImportFrom) -> str:
         package = self.path.removesuffix(".py").split("/")[: -node.level] if node.level else []
@@ -72,6 +77,11 @@ class Tree:
         self.root = root
         self._modules: dict[str, Module | None] = {}
 
+    @property
+    def wheel(self) -> bool:
+        """Whether it is an unpacked wheel: the engine's own modules, without what it was built from."""
+        return any(self.root.glob("vllm-*.dist-info"))
+
     def module(self, dotted: str) -> Module | None:
         """The module of that name, or None where the tree has no such file (another package)."""
         if dotted not in self._modules:
@@ -81,11 +91,11 @@ class Tree:
         return self._modules[dotted]
 
     def text(self, path: str) -> str:
-        """A file's text. Raises Unreadable where the tree lacks it."""
+        """A file's text. Raises Absent where the tree lacks it."""
         try:
             return (self.root / path).read_text(encoding="utf-8")
         except OSError:
-            raise Unreadable(f"{path} is not in the sources") from None
+            raise Absent(f"{path} is not in the sources") from None
 
     def find(self, module: Module, name: str) -> Located | Module | None:
         """What `name` is in `module`, followed through imports; None where it leads outside the tree."""
