@@ -45,6 +45,17 @@ LEAST = {
 """Counts of which the engine needs one; max_model_len -1 lets the engine choose (vllm/config/model.py)."""
 
 
+TYPES: Mapping[str, str] = {
+    "int": "a whole number",
+    "size": "a whole number, or a short form: 16k is 16,000, 16K 16,384",
+    "float": "a number",
+    "bool": "true or false",
+    "json": "a map, or its JSON as one text",
+    "list": "a list",
+}
+"""What a flag takes, in words."""
+
+
 def known(case: Case) -> Iterator[Diagnostic]:
     """A flag that this version's parser does not have stops the engine at once."""
     flags = case.facts.engine.flags
@@ -121,7 +132,7 @@ def typed(case: Case) -> Iterator[Diagnostic]:
         unsaid = flag is None or value is None or inside(value) is not None  # quoted: DC523
         wrong = "" if flag is None or unsaid else _wrong(flag, value)
         if flag is not None and wrong:
-            choices = f"one of {', '.join(flag.choices[:12])}" if flag.choices else f"a value of type {flag.type}"
+            choices = f"one of {', '.join(flag.choices[:12])}" if flag.choices else TYPES.get(flag.type, "a text")
             yield error(
                 "DC501",
                 "the engine cannot take this value",

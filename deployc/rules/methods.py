@@ -3,10 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 from deployc.diagnostics import Diagnostic, error
 from deployc.rules.case import Case
 from deployc.rules.settings import served_method, settings
+
+
+def is_known(case: Case) -> Iterator[Diagnostic]:
+    """A method that this version does not know; nothing is said where its list is not known, or the parser has one."""
+    setting, known = settings(case).get("quantization"), case.facts.engine.methods
+    if setting is None or not known or setting.value in known or setting.value == "marlin":
+        return
+    flag = case.facts.engine.flags.get("quantization")
+    if flag is not None and flag.choices:
+        return  # DC501
+    close = get_close_matches(setting.value, list(known), 1, 0.75)
+    guess = f"did you mean {close[0]}?" if close else "remove it: the engine reads the method in the checkpoint"
+    yield error(
+        "DC529",
+        "the engine has no such quantization method",
+        f"vLLM {case.facts.engine.version} knows no {setting.value!r}, and stops. It knows {', '.join(sorted(known))}.",
+        case.facts.lore.meant.get(setting.value.lower(), guess),
+        setting.at,
+    )
 
 
 def fits_the_checkpoint(case: Case) -> Iterator[Diagnostic]:
@@ -17,8 +37,8 @@ def fits_the_checkpoint(case: Case) -> Iterator[Diagnostic]:
     if setting is None or setting.value == method:
         return
     flag = case.facts.engine.flags.get("quantization")
-    if flag is not None and flag.choices and setting.value not in flag.choices:
-        return  # the parser refuses it first
+    if (flag is not None and flag.choices and setting.value not in flag.choices) or any(is_known(case)):
+        return
     if method == "none" and setting.value in lore.needs_checkpoint:
         why = f"{setting.value} reads weights that are in that form already; those served here are 16 bit, "
         why += "so that nothing is quantized and the engine does not start."
