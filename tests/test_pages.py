@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,16 @@ ROOT = Path(__file__).resolve().parent.parent
 Capture = pytest.CaptureFixture[str]
 FILES = sorted(pages().glob("*"))
 IN_TREE = re.compile(r"(?<![\w./-])((?:deployc|profiles)/[\w./-]*\w)")
+
+
+def python_lines(path: Path) -> list[str]:
+    """The Python that a page has typed: `python3 -c '…'`."""
+    return re.findall(r"(?:python3?|PYTHON) -c '([^']*)'", path.read_text(encoding="utf-8"))
+
+
+def on_a_config(line: str) -> bool:
+    """Whether it needs nothing but a model's config.json."""
+    return "config.json" in line and "adapter_config" not in line and "tokenizer" not in line
 
 
 def test_every_code_has_a_page_and_every_page_a_code() -> None:
@@ -42,6 +54,33 @@ def test_what_a_page_points_to_is_there(path: Path) -> None:
     assert [link for link in links if not (path.parent / link.partition("#")[0]).exists()] == []
     assert [name for name in IN_TREE.findall(text) if not (ROOT / name).exists()] == []
     assert set(re.findall(r"\bDC\d{3}\b", text)) <= summaries().keys()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_what_is_to_be_typed_is_well_formed(path: Path) -> None:
+    """A shell parses every block of code, and Python every one-liner."""
+    for block in re.findall(
+        r"^```(?:sh|bash)?\n(.*?)^```$", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    ):
+        done = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+    for line in python_lines(path):
+        compile(line, path.name, "exec")
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if any(map(on_a_config, python_lines(path)))], ids=lambda p: p.stem
+)
+def test_sums_on_a_models_config_can_be_done(path: Path) -> None:
+    """What a page does with config.json, done with a real model's: it gives figures, and DC302's are as it says."""
+    folder = ROOT / "examples" / "written_by_hand" / "qwen2.5-7b-instruct"
+    for line in filter(on_a_config, python_lines(path)):
+        command = [sys.executable, "-c", line]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.stderr == ""
+        assert done.stdout.strip()
+        if path.stem == "DC302":
+            assert done.stdout == f"{56 * 1024} bytes a token\n"
 
 
 def test_the_page_of_a_code_is_shown(capsys: Capture) -> None:
