@@ -116,7 +116,12 @@ def test_figures_on_an_assumed_input_stand_apart_and_name_it() -> None:
     assert found["weights_gib"].group == "threads, other cards, inputs assumed"  # tensor parallel size
     assert found["kv_cache_tokens"].group == "threads, other cards, inputs assumed"
     notes = " ".join(found["kv_cache_tokens"].notes)
-    for said in ("vLLM 0.8.0 taken as 0.16.0", "max_num_seqs 256", "gpu_memory_utilization", "tensor_parallel_size 1"):
+    for said in (
+        "vLLM 0.8.0, of the row's words or time",
+        "max_num_seqs 1024",
+        "gpu_memory_utilization",
+        "tensor_parallel_size 1",
+    ):
         assert said in notes
     known = {one.quantity: one for one in score([published("log-084", tp=1)]).scored}
     assert known["weights_gib"].group == "threads, other cards"
@@ -126,8 +131,8 @@ def test_figures_on_an_assumed_input_stand_apart_and_name_it() -> None:
     ("said", "taken", "assumed"),
     [
         ("0.19.0", "0.19.0", False),
-        ("0.19.1rc2", "0.19.0", False),
-        ("0.5.4", "0.16.0", True),
+        ("0.19.1rc2", "0.19.1", False),
+        ("0.5.4", "0.8.4", True),
         ("nightly", "0.33.0", True),
     ],
 )
@@ -142,7 +147,7 @@ def test_a_thread_of_vllm_is_of_its_time() -> None:
     """Pull request 17122 is of April 2025, between 0.8.0 (March) and 0.9.0 (May)."""
     assert "17122" in published("log-084").source
     begun = start(published("log-084"))
-    assert begun.facts.engine.version == "0.16.0"
+    assert begun.facts.engine.version == "0.8.0"
     assert begun.choices.gpu_memory_utilization.value == 0.9  # 0.92 from 0.20
     assert "version" in begun.assumed
     old = start(published("log-084", source="https://github.com/vllm-project/vllm/pull/13109")).choices

@@ -107,7 +107,10 @@ def _engine(row: Row, told: _Told) -> tuple[EngineFacts, str]:
     version = _nearest(said, engine.versions())
     if version != row.version:
         of = f"vLLM {said}" if said else "an unknown version"
-        told.notes.append(f"{of} taken as {version}{', in memory as itself' if said and release(said) else ''}")
+        memory = ", in memory as itself" if said and release(said) else ""
+        told.notes.append(
+            f"{of}, of the row's words or time" if said == version else f"{of} taken as {version}{memory}"
+        )
     if row.version is None or release(row.version)[:2] != release(version)[:2]:
         told.assumed.add("version")
     facts = _loaded(version)
