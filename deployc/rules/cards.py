@@ -77,13 +77,13 @@ def kernels_are_built(case: Case) -> Iterator[Diagnostic]:
     for card in {card.name: card for card in case.facts.devices}.values():
         if card.compute_capability is None or is_built(case.facts, card, image=image):
             continue
-        lists = f"vLLM's kernels for {', '.join(map(words, own))}, torch" if own else "torch"
+        lists = f"the engine's kernels for {', '.join(map(words, own))}; torch" if own else "torch"
         older = card.compute_capability < torch[0]
         yield error(
             "DC535",
             "this engine version has no kernels for the card",
             f"{card.name} has compute capability {words(card.compute_capability)}; the {'image' if image else 'wheel'} "
-            f"of vLLM {case.facts.engine.version} is built for others: {lists} for {', '.join(map(words, torch))}.",
+            f"of vLLM {case.facts.engine.version} has no code for it: {lists} for {', '.join(map(words, torch))}.",
             "use a newer card, or set engine.version to an older one that is built for this card"
             if older
             else "set engine.version to a newer one, built for this card",
