@@ -108,11 +108,17 @@ def _entry(name: str, known: Mapping[str, Case]) -> str:
 
 
 def _codes(case: Case) -> str:
-    """Linked codes with their severity; of advice on which nothing is to be said, the codes that stay silent."""
+    """Linked codes with their severity; where nothing is to be said, the codes that stay silent, or what is written."""
     if said := case.get("expect"):
         return ", ".join(f"[{one['code']}](codes/{one['code']}.md) ({one['severity']})" for one in said)
-    silent = ", ".join(f"[{code}](codes/{code}.md)" for code in case["quiet"])
-    return f"the plan's own figures: none of {silent} is said"
+    if silent := [f"[{code}](codes/{code}.md)" for code in case.get("quiet", ())]:
+        return f"the plan's own figures: none of {', '.join(silent)} is said"
+    written = "; ".join(f"{file} has {_quoted(texts)}" for file, texts in case["emitted"].items())
+    return f"what `deployc compile` writes in its place: {written}"
+
+
+def _quoted(texts: Iterable[str]) -> str:
+    return ", ".join(f"`{' '.join(text.split())}`" for text in texts)
 
 
 def measured(one: Mapping[str, str]) -> str:
