@@ -45,7 +45,7 @@ def start_has_time(case: Case) -> Iterator[Diagnostic]:
         f"It is predicted to take {predicted.value:,.0f} s ({predicted.low:,.0f} to {predicted.high:,.0f} s): import, "
         f"loading, compilation and CUDA graphs. After {limit:,.0f} s an engine that is not ready is stopped, and "
         f"started anew{', each time' if never else ''}.",
-        f"remove rollout.health_timeout, or set it to {2 * predicted.high:,.0f}s".replace(",", ""),
+        f"remove rollout.health_timeout, or set it to {2 * predicted.high:.0f}s",
         case.deploy.at("rollout.health_timeout"),
         predicted.basis,
     )
