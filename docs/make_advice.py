@@ -97,7 +97,7 @@ def _entry(name: str, known: Mapping[str, Case]) -> str:
     told += [f"Measured: {measured(one)}" for one in case.get("measured", ())]
     if effect := case.get("effect"):
         told.append(f"Reported: {effect.strip().rstrip('.')}.")
-    told.append(f"Said by {_codes(case)}.")
+    told.append(f"{'Said' if case.get('expect') else 'Answered'} by {_codes(case)}.")
     told += [
         f"Of a launch that is imported: {_codes(known[n])}." for n in known if n != name and _first(n, known) == name
     ]

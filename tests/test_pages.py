@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
@@ -11,8 +12,10 @@ from pathlib import Path
 import pytest
 from codes import summaries
 
+from deployc.cli import show
 from deployc.cli.main import run
 from deployc.data import pages
+from deployc.diagnostics import Report, error, note, warning
 from deployc.views import pages as view
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -143,3 +146,23 @@ def test_markdown_becomes_plain_text() -> None:
 def test_a_page_without_its_heading_is_refused() -> None:
     with pytest.raises(ValueError, match="DC302"):
         view.read("DC302 a summary\n")
+
+
+class Terminal(io.StringIO):
+    """A stream that a person reads."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_only_a_terminal_is_told_where_the_first_finding_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read by a program, or kept in a file, is the report alone."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    found = Report([note("DC221", "n"), warning("DC306", "w"), error("DC302", "e")])
+    read, kept = Terminal(), io.StringIO()
+    show.report(found, stream=read)
+    show.report(found, stream=kept)
+    assert read.getvalue() == kept.getvalue() + "More: `deployc explain DC302`\n"
+    of_notes = Terminal()
+    show.report(Report([note("DC221", "n")]), stream=of_notes)
+    assert "explain" not in of_notes.getvalue()
