@@ -126,6 +126,7 @@ def diagnose(
     from deployc.measure.doctor.known import as_deploy
     from deployc.measure.doctor.known import known as known_of
     from deployc.measure.doctor.patient import Patient
+    from deployc.measure.doctor.sums import SUMS
 
     env, path = os.environ if env is None else env, Path(path)
     beside = resolved(like, offline=offline, env=env) if like is not None else None
@@ -144,6 +145,7 @@ def diagnose(
     facts, found = known_of(said, deploy, lock=lock_path(path), offline=offline, env=env, model=model)
     report.extend(found)
     if facts is None:
+        report.extend(d for add in SUMS for d in add(said))  # what is wrong without any facts
         return None, report
     diagnosis = judge(Patient(said, expected(said.values, deploy, _with_tool_data(facts))), effects())
     report.extend(diagnosis.diagnostics)

@@ -19,8 +19,11 @@ def weights_in_host_memory(case: Case) -> Iterator[Diagnostic]:
     if case.on_cpu or not moved:
         return
     card = case.facts.smallest
-    link = card.interconnect_bandwidth if card.interconnect == "pcie" else None
-    more = f", {units.show_seconds(moved / link.value)} more at the least" if link else ""
+    own = card.interconnect_bandwidth if card.interconnect == "pcie" else None
+    links = [c.interconnect_bandwidth.value for c in case.facts.known_cards if c.interconnect == "pcie" and
+             c.interconnect_bandwidth]  # fmt: skip
+    link, over = (own.value, "") if own else (max(links, default=0.0), " over the fastest PCIe link of a known card")
+    more = f", {units.show_seconds(moved / link)} more at the least{over}" if link else ""
     cost = f"{units.show_bytes(moved)} of each card's weights are read from host memory at every step{more}"
     at, here = case.at("cpu-offload-gb", "engine.args"), replace(case.choices, cpu_offload_bytes=Choice(0, "search"))
     if starts(case.facts, here):

@@ -242,3 +242,27 @@ def test_a_card_may_be_described_by_its_figures(tmp_path: Path, capsys: Capture)
 def test_what_a_plan_would_refuse_or_warn_of_is_said(said: dict[str, Any], code: str) -> None:
     assert code in found(diagnosis(**said))
     assert code not in found(diagnosis(args={"max-num-seqs": 64, "max-model-len": 8192}, input_tokens=1000))
+
+
+@pytest.mark.parametrize(
+    ("example", "codes"),
+    [
+        ("qwen2.5-7b-lora-rtx4090", {"DC741", "DC749", "DC750", "DC751", "DC752", "DC753", "DC758"}),
+        ("qwen2.5-7b-a100", {"DC744", "DC756", "DC760"}),
+    ],
+)
+def test_the_examples_are_diagnosed(example: str, codes: set[str], capsys: Capture) -> None:
+    folder = Path(__file__).resolve().parents[2] / "examples" / example
+    words = ["--describe", str(folder / "seen.yaml"), "-f", str(folder / "deploy.yaml"), "--offline", "--json"]
+    assert run(["doctor", *words]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert codes <= {one["code"] for one in (*said["diagnostics"], *said["causes"])}
+
+
+def test_what_needs_no_facts_is_said_without_them(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "seen.yaml"
+    file.write_text("gpu: rtx-4090d\nmodel: a/b\ngpu_utilization: 108%\n")
+    assert run(["doctor", "--describe", str(file), "--offline", "--json"]) == 3
+    said = json.loads(capsys.readouterr().out)["diagnostics"]
+    assert [d["code"] for d in said] == ["DC193", "DC740"]
+    assert "-f" in said[0]["fix"]

@@ -81,7 +81,7 @@ def not_vllms_own_kernels(patient: Patient, effects: Effects) -> Iterator[Cause]
 
 def unmerged(patient: Patient, effects: Effects) -> Iterator[Cause]:
     """Every linear layer runs the adapter's two products beside its own."""
-    if patient.said.adapter not in ("unmerged", "unknown"):
+    if patient.said.adapter not in ("unmerged", "unknown", "lora"):
         return
     effect, stated = effects["unmerged"], patient.said.adapter == "unmerged"
     yield Cause(

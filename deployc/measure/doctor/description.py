@@ -25,10 +25,12 @@ FORMATS: Mapping[str, str] = {
     "none": "none", "fp16": "none", "bf16": "none", "float16": "none", "bfloat16": "none", "16-bit": "none",
     "fp8": "fp8", "int8": "int8", "w8a8": "int8", "int4": "int4-rtn", "w4a16": "int4-rtn",
     "gptq": "int4-gptq", "awq": "int4-awq",
+    "8bit": "int8", "8-bit": "int8", "4bit": "int4-rtn", "4-bit": "int4-rtn", "int8-weight-only": "int8-weight-only",
+    "int4-rtn": "int4-rtn", "int4-gptq": "int4-gptq", "int4-awq": "int4-awq",
     "bitsandbytes": "int8-weight-only", "bitsandbytes-8bit": "int8-weight-only", "bitsandbytes-4bit": "int4-rtn",
 }  # fmt: skip
 """What people call the weights -> the format of ours that takes as many bytes."""
-ADAPTERS = ("none", "merged", "unmerged", "unknown")
+ADAPTERS = ("none", "merged", "unmerged", "unknown", "lora")
 ENGINES = ("vllm", "other", "unknown")
 
 

@@ -1,4 +1,4 @@
-"""Figures that cannot all be true: each is arithmetic on what was said and on the card's own limits (DC740-DC749)."""
+"""Figures that cannot be true of this model on this card, by its memory, bandwidth and arithmetic."""
 
 from __future__ import annotations
 
@@ -12,25 +12,6 @@ from deployc.measure.doctor.patient import Patient
 
 SAME = 0.1
 """Relative difference up to which two sizes are called the same: people round, and mix GB with GiB."""
-
-
-def no_more_than_all_the_time(patient: Patient) -> Iterator[Diagnostic]:
-    """NVML's utilization is the share of time in which a kernel ran."""
-    for key, most in (("gpu_utilization", 1.0), ("prefix_cache_hits", 1.0)):
-        value = getattr(patient.said, key)
-        if value is not None and value > most:
-            what = (
-                "NVML counts the share of time in which any kernel ran on a card: never more than 100%"
-                if key == "gpu_utilization"
-                else "hits are a share of the tokens looked up"
-            )
-            yield error(
-                "DC740",
-                "a share is above 100%",
-                f"{key} is {value:.0%}; {what}. It may be a sum over cards, or a relative change read as a level.",
-                "read it again, of one card: nvidia-smi --query-gpu=utilization.gpu --format=csv -l 1",
-                patient.at(key),
-            )
 
 
 def card_as_its_profile(patient: Patient) -> Iterator[Diagnostic]:
@@ -168,43 +149,6 @@ def stream_as_the_bandwidth_allows(patient: Patient) -> Iterator[Diagnostic]:
     )
 
 
-def rates_agree(patient: Patient) -> Iterator[Diagnostic]:
-    """Tokens/s are requests/s x tokens an answer."""
-    said = patient.said
-    if said.requests_per_second is None or said.tokens_per_second is None or said.output_tokens is None:
-        return
-    mean = said.tokens_per_second / said.requests_per_second
-    if abs(mean - said.output_tokens) <= 0.25 * said.output_tokens:
-        return
-    yield warning(
-        "DC747",
-        "tokens/s, requests/s and the length of answers do not agree",
-        f"{said.tokens_per_second:g} tokens/s in {said.requests_per_second:g} requests/s are {units.show_count(mean)} "
-        "tokens "
-        f"an answer, not {units.show_count(said.output_tokens)}.",
-        "give the mean length of the answers that were counted; a limit (max_tokens) is no length",
-        patient.at("tokens_per_second"),
-    )
-
-
-def in_flight_by_littles_law(patient: Patient) -> Iterator[Diagnostic]:
-    """Requests at once = requests/s x seconds of each: no client sends more than it has in flight."""
-    said = patient.said
-    if said.requests_per_second is None or said.latency is None or said.concurrency is None:
-        return
-    at_once = said.requests_per_second * said.latency
-    if at_once <= said.concurrency * (1 + 2 * SAME):
-        return
-    yield error(
-        "DC748",
-        "more requests are answered than are in flight",
-        f"{said.requests_per_second:g} requests/s of {units.show_seconds(said.latency)} each are "
-        f"{units.show_count(at_once)} at once; {said.concurrency} are said to be in flight.",
-        "take rate, latency and concurrency from one run, and the mean latency, not a percentile",
-        patient.at("concurrency"),
-    )
-
-
 def batches_give_more(patient: Patient) -> Iterator[Diagnostic]:
     """A step of four sequences reads the weights once for all of them: it takes hardly longer than one of one."""
     alone = patient.speed if patient.in_flight else None
@@ -245,14 +189,11 @@ def flags_are_known(patient: Patient) -> Iterator[Diagnostic]:
 
 
 CHECKS: tuple[Callable[[Patient], Iterator[Diagnostic]], ...] = (
-    no_more_than_all_the_time,
     card_as_its_profile,
     weights_as_described,
     memory_as_reserved,
     arithmetic_as_the_card_can,
     stream_as_the_bandwidth_allows,
-    rates_agree,
-    in_flight_by_littles_law,
     batches_give_more,
     flags_are_known,
 )

@@ -13,6 +13,7 @@ from deployc.measure.doctor.expected import with_load
 from deployc.measure.doctor.figures import CHECKS
 from deployc.measure.doctor.patient import Patient
 from deployc.measure.doctor.plan_rules import as_a_plan_would
+from deployc.measure.doctor.sums import SUMS
 from deployc.rules.remedies import with_value
 from deployc.types.figure import Figure
 
@@ -41,7 +42,9 @@ class Diagnosis:
 
 def judge(patient: Patient, effects: Effects) -> Diagnosis:
     """Every check, then every cause; `effects` are measured ratios by name."""
-    found = [d for check in CHECKS for d in check(patient)] + list(as_a_plan_would(patient))
+    found = [d for add in SUMS for d in add(patient.described)]
+    found += [d for check in CHECKS for d in check(patient)]
+    found += as_a_plan_would(patient)
     causes = ranked([cause for find in CAUSES for cause in find(patient, effects)])
     found += [*_fewer_is_slower(patient, effects), *_as_predicted(patient, causes)]
     return Diagnosis(patient, tuple(causes), tuple(found))
