@@ -12,11 +12,6 @@ from deployc.cost.weights.names import read
 from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.case import Case
 
-EXPERTS = 128
-"""What the hidden size of experts in packed bytes must be a multiple of: Marlin alone has a scale a row (vllm 0.32,
-compressed_tensors_moe_wna16.py; quantization/utils/marlin_utils.py, check_moe_marlin_supports_config)."""
-TILE = 32
-"""Inputs and outputs of the CPU's kernel for packed integers: vllm 0.32, kernels/linear/mixed_precision/cpu.py."""
 WORD = 4
 """8-bit integers in a word of 32 bits: a rank takes whole words."""
 
@@ -78,13 +73,14 @@ def layers_fit(case: Case) -> Iterator[Diagnostic]:
     layers = list(cuts(case.facts, case.choices))
     size = made.group or WORD
     hidden = case.facts.model.architecture.hidden_size
-    if not made.group and hidden % EXPERTS and any(layer.routed for layer in layers):
-        detail = f"The engine's kernel for experts with a scale a row takes multiples of {EXPERTS}; {hidden:,} is none."
+    multiple, tile = case.facts.calibration.kernels.packed_byte_experts, case.facts.calibration.kernels.cpu_tile
+    if not made.group and hidden % multiple and any(layer.routed for layer in layers):
+        detail = f"The engine's kernel for experts with a scale a row takes multiples of {multiple}; {hidden:,} is none."
         yield _error(case, detail, _others(case))
     if unfit := indivisible(layers, size):
         yield _unfit(case, unfit, _groups(case, layers) if made.group else _others(case))
-    elif case.on_cpu and (narrow := [name for name, count in rows(layers).items() if count % TILE]):
-        detail = f"{narrow[0]}: its outputs on a rank are no multiple of {TILE}, as the CPU engine's kernel wants them."
+    elif case.on_cpu and (narrow := [name for name, count in rows(layers).items() if count % tile]):
+        detail = f"{narrow[0]}: its outputs on a rank are no multiple of {tile}, as the CPU engine's kernel wants them."
         yield _error(case, detail, _others(case))
 
 

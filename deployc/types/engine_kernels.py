@@ -36,5 +36,7 @@ class EngineKernels:
     runs: Mapping[str, tuple[Runs, ...]]  # by rising capability; none elsewhere
     without_cpu: tuple[str, ...]  # weights that the CPU engine has no kernel for
     without_cpu_experts: tuple[str, ...]  # nor for experts in them
+    cpu_tile: int  # what inputs and outputs of packed layers must be multiples of on the CPU engine
+    packed_byte_experts: int  # what the hidden size of experts in packed bytes, a scale a row, must be a multiple of
     torch_image: tuple[Capability, ...]  # that torch is built for, as the image has it
     torch_wheel: tuple[Capability, ...]  # the same, as the engine's wheel is installed beside it

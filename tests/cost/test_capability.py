@@ -151,7 +151,7 @@ def test_every_behaviour_of_the_file_is_read_and_entries_ascend() -> None:
     for version in engine.versions():
         kernels = engine_kernels(version)
         assert {f"runs.{name}" for name in kernels.runs} | {
-            "without_cpu", "without_cpu_experts", "torch_image", "torch_wheel",
+            "without_cpu", "without_cpu_experts", "cpu_tile", "packed_byte_experts", "torch_image", "torch_wheel",
         } == read.keys()  # fmt: skip
         for known in kernels.runs.values():  # no gaps that are not meant, no overlaps
             assert all(a.before is not None and a.before <= b.since for a, b in pairwise(known))
