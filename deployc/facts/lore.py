@@ -16,6 +16,8 @@ from deployc.facts.exposure import exposure
 from deployc.facts.formats import formats
 from deployc.types.lore import Foreign, Gone, Hole, Lore, Remark
 
+_release = cache(release)
+
 
 @cache
 def lore(version: str) -> Lore:
@@ -85,8 +87,8 @@ def _behind(version: str, newest: str) -> int:
 
 def _within(version: str, since: str, until: str) -> bool:
     """`since` <= version < `until`, where they are given."""
-    asked = release(version)
-    return (not since or release(since) <= asked) and (not until or asked < release(until))
+    asked = _release(version)
+    return (not since or _release(since) <= asked) and (not until or asked < _release(until))
 
 
 def _read(file: str) -> dict[str, Any]:
