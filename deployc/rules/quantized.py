@@ -75,7 +75,7 @@ def layers_fit(case: Case) -> Iterator[Diagnostic]:
     hidden = case.facts.model.architecture.hidden_size
     multiple, tile = case.facts.calibration.kernels.packed_byte_experts, case.facts.calibration.kernels.cpu_tile
     if not made.group and hidden % multiple and any(layer.routed for layer in layers):
-        detail = f"The engine's kernel for experts with a scale a row takes multiples of {multiple}; {hidden:,} is none."
+        detail = f"The engine's kernel for experts with a scale a row takes multiples of {multiple}: not {hidden:,}."
         yield _error(case, detail, _others(case))
     if unfit := indivisible(layers, size):
         yield _unfit(case, unfit, _groups(case, layers) if made.group else _others(case))
