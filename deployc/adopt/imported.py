@@ -26,11 +26,12 @@ class Imported:
     files: list[str] = field(default_factory=list)
     launches: list[Judged] = field(default_factory=list)
     report: Report = field(default_factory=Report)
+    unread: bool = False
 
     @property
     def exit_code(self) -> int:
         """3 where nothing could be read, else 0: what is wrong with a launch is the news, not a failure."""
-        return ExitCode.OK if self.files or self.launches else ExitCode.WRONG_FILE
+        return ExitCode.OK if not self.unread else ExitCode.WRONG_FILE
 
 
 def imported(text: str, name: str, *, engine_version: str | None = None, gpu: str | None = None) -> Imported:
@@ -41,12 +42,13 @@ def imported(text: str, name: str, *, engine_version: str | None = None, gpu: st
     found = Imported()
     source = read(text, name)
     found.report.extend(source.report)
-    _judge_code(source, found.report)
+    found.report.extend(_code(source))
     for launch in source.launches:
         engine, said = engine_of(launch, engine_version)
         found.report.extend(said)
         found.launches.append(Judged(completed(launch, engine), engine))
     found.report.extend(judge(found.launches))
+    found.unread = not found.launches and not source.about_an_engine
     for case in found.launches:
         if case.launch.model is not None:
             found.files.append(written(values(case.launch, case.engine, gpu), _origin(case.launch, name)))
@@ -57,11 +59,10 @@ def imported(text: str, name: str, *, engine_version: str | None = None, gpu: st
     return found
 
 
-def _judge_code(source: Text, report: Report) -> None:
+def _code(source: Text) -> list[Diagnostic]:
     if source.module is not None:
-        report.extend(judge_python(source))
-    elif source.kind == "page":
-        report.extend(judge_page(source))
+        return judge_python(source)
+    return judge_page(source) if source.kind == "page" else []
 
 
 def _open_questions(launch: FoundLaunch, gpu: str | None) -> Diagnostic:

@@ -57,7 +57,9 @@ def test_a_documented_line_gives_no_error(folder: Path) -> None:
     found = import_of(folder, expect)
     said = found.report.diagnostics
     assert codes(said, Severity.ERROR) == set()
-    assert codes(said, Severity.WARNING) - OF_THE_VERSION == set(expect["warnings"]), "justify each warning in expect.yaml"
+    assert codes(said, Severity.WARNING) - OF_THE_VERSION == set(expect["warnings"]), (
+        "justify each warning in expect.yaml"
+    )
     assert all(isinstance(why, str) and len(why) > 20 for why in expect["warnings"].values())
     assert_golden(folder / "deploy.yaml", found.files[0])
 

@@ -10,9 +10,9 @@ from typing import Literal
 from deployc.adopt.read import command, compose, config_file, dockerfile, paste, snippet, unit
 from deployc.adopt.read.program import other_server
 from deployc.adopt.read.words import Places, commands
+from deployc.adopt.read.yaml_root import yaml_root
 from deployc.diagnostics import Diagnostic, Report, error
 from deployc.source.lines import Lines
-from deployc.source.parse import parse
 from deployc.source.tree import Map
 from deployc.types.launch import FoundLaunch, Piece
 
@@ -31,29 +31,32 @@ class Text:
     module: ast.Module | None = None
     report: Report = field(default_factory=Report)
 
+    @property
+    def about_an_engine(self) -> bool:
+        """Whether it is code around an engine: it has something to be judged though it may start none."""
+        return self.kind == "page" or (self.module is not None and "vllm" in self.text.lower())
+
 
 def read(text: str, name: str) -> Text:
     """Read a text. DC700: nothing in it starts a vLLM; DC701: another server's command."""
+    text = "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)  # of bytes that were no UTF-8
     lines = Lines(text, name)
     found = Text(text, lines, kind(text, name))
-    if found.kind == "page":
-        return found
     if found.kind == "python":
         found.module = snippet.tree(text)
         if found.module is not None:
             found.launches = list(snippet.launches(found.module, snippet.Nodes(text, lines)))
-            return found
     elif found.kind == "unit":
         found.launches = list(unit.launches(text, lines))
     elif found.kind == "dockerfile":
         found.launches = list(dockerfile.launches(text, lines))
     elif found.kind in ("compose", "config"):
-        root = parse(text, lines, found.report).root
+        root = yaml_root(text, lines, found.report)
         reader = compose.launches if found.kind == "compose" else config_file.launches
-        found.launches = list(reader(root)) if isinstance(root, Map) else []
-    else:
+        found.launches = list(reader(root)) if root is not None else []
+    elif found.kind == "command":
         _read_command(found)
-    if not found.launches and not found.report.errors:
+    if not found.launches and not found.report.errors and not found.about_an_engine:
         found.report.add(_nothing(found))
     return found
 
@@ -92,8 +95,8 @@ def kind(text: str, name: str) -> Kind:
 
 
 def _yaml_kind(text: str, name: str) -> Kind | None:
-    root = parse(text, Lines(text, name), Report()).root
-    if not isinstance(root, Map):
+    root = yaml_root(text, Lines(text, name), Report())
+    if root is None:
         return None
     if isinstance(root.entries.get("services"), Map):
         return "compose"
@@ -106,7 +109,7 @@ def _nothing(found: Text) -> Diagnostic:
         "unit": "no ExecStart= starts vLLM or a container with it",
         "dockerfile": "its last stage does not run vLLM",
         "config": "it is no YAML map of flags",
-        "python": "it is no Python that can be read",
+        "python": "it is no Python that can be read, or has nothing to do with vLLM",
     }
     return error(
         "DC700",
