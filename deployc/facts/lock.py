@@ -75,8 +75,8 @@ def asked(deploy: Deploy) -> dict[str, Any]:
 
 
 def freeze(deploy: Deploy, facts: Facts) -> str:
-    """The lockfile's text. What others hold on a card now is no fact of tomorrow and is left out."""
-    devices = [replace(device, used=0) for device in facts.devices]
+    """The lockfile's text. What others hold on a card now, and its driver, are no facts of tomorrow and left out."""
+    devices = [replace(device, used=0, driver="") for device in facts.devices]
     cards = tuple(Cards(len(list(run)), gpu) for gpu, run in groupby(devices))
     lock = Lock(VERSION, asked(deploy), facts.model, facts.adapters, cards, facts.engine)
     return _render(encode(lock), "", one_line=False) + "\n"

@@ -140,6 +140,7 @@ def test_memory_is_nvmls_and_speed_the_profiles(machine: Machine) -> None:
     assert found.bandwidth is not None and found.bandwidth.value == 1008e9
     assert found.flops["bf16"].value == 165.2e12
     assert (found.compute_capability, found.interconnect) == ((8, 9), "pcie")
+    assert found.driver == "570.133.20"
 
 
 def test_an_old_driver_that_does_not_tell_what_it_reserves(machine: Machine) -> None:

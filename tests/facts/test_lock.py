@@ -222,17 +222,18 @@ def test_facts_written_by_hand_are_said_to_be_so(here: Path) -> None:
     assert locked(file, here)  # kept: nothing is asked
 
 
-def test_what_others_hold_on_a_card_is_not_frozen_and_equal_cards_are_one_entry(here: Path) -> None:
+def test_what_others_hold_on_a_card_and_its_driver_are_not_frozen_and_equal_cards_are_one_entry(here: Path) -> None:
     base, _ = ask(local(here), here)
     assert base is not None
     card = base.devices[0]
-    cards = (replace(card, used=5), replace(card, used=7), replace(card, name="rtx-3090"), card)
+    cards = (replace(card, used=5, driver="570.26"), replace(card, used=7), replace(card, name="rtx-3090"), card)
     text = lockfile.freeze(local(here), replace(base, devices=cards))
     assert [c["count"] for c in json.loads(text)["cards"]] == [2, 1, 1]
     (here / LOCK).write_text(text)
     facts, _ = ask(local(here), here, offline=True)
     assert facts is not None
     assert [(d.name, d.used) for d in facts.devices] == [("rtx-4090", 0)] * 2 + [("rtx-3090", 0), ("rtx-4090", 0)]
+    assert {d.driver for d in facts.devices} == {""}
 
 
 def test_cards_of_this_machine_are_asked_again_unless_offline(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
