@@ -140,15 +140,17 @@ def test_systemd_reads_the_same_words() -> None:
 
 def loaded_by_systemd(folder: File) -> subprocess.CompletedProcess[str]:
     """What systemd says of the units of a folder, run by a user that is not root."""
-    nobody = 65534
-    if os.geteuid() == 0:
+    nobody = 65534 if os.geteuid() == 0 else None
+    if nobody is not None:
         os.chown(folder / "run", nobody, nobody)
     return subprocess.run(
         [str(SYSTEMD), "--test", "--user", "--unit=default.target"],
         capture_output=True,
         text=True,
         env={"XDG_RUNTIME_DIR": str(folder / "run"), "HOME": str(folder / "run"), "SYSTEMD_UNIT_PATH": str(folder)},
-        **({"user": nobody, "group": nobody, "extra_groups": []} if os.geteuid() == 0 else {}),
+        user=nobody,
+        group=nobody,
+        extra_groups=None if nobody is None else [],
     )
 
 

@@ -15,7 +15,7 @@ from deployc.rules.places import CACHES, caches_can_be_written
 from deployc.types.exposure import Exposure
 
 KEYED = "{kind: docker, bind: %s, api_key: {env: KEY}}"
-OPEN = {"target": KEYED % "0.0.0.0"}
+OPEN: dict[str, Any] = {"target": KEYED % "0.0.0.0"}
 FIRES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ("DC602", "warning", OPEN, {"target": KEYED % "127.0.0.1"}),
     ("DC602", "warning", {"target": KEYED % "'::'"}, {"target": KEYED % "'::1'"}),
