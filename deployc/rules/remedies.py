@@ -120,7 +120,7 @@ def highest_share(case: Case) -> float:
 
 
 def _helping(case: Case, changes: Iterator[Change]) -> list[str]:
-    """Those that surely help, then those that may."""
+    """Those that surely help; where none does, those that may."""
     sure, likely = [], []
     for change in changes:
         bill, cache = memory(case.facts, change.choices)
@@ -131,7 +131,7 @@ def _helping(case: Case, changes: Iterator[Change]) -> list[str]:
             sure.append(text)
         else:
             likely.append(f"perhaps {text}")
-    return [*sure, *likely][:MOST]
+    return (sure or likely)[:MOST]
 
 
 def _changes(case: Case) -> Iterator[Change]:
