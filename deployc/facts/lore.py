@@ -27,6 +27,7 @@ def lore(version: str) -> Lore:
     history: History = _read("vllm/variables.json")
     return Lore(
         gone={name: one for name, one in gone.items() if _within(version, one.gone, "")},
+        going={name: one for name, one in gone.items() if not _within(version, one.gone, "")},
         came={name: span.since for name, span in flag_spans().items() if not _within(version, span.since, "")},
         formats=formats(version),
         notions=_read("notions.json")["flags"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -88,12 +89,16 @@ def _unknown(case: Case, written: str, name: str) -> Diagnostic:
 
 
 def _not_yet(case: Case, written: str, name: str) -> Diagnostic:
-    came = case.facts.lore.came[name]
+    came, going = case.facts.lore.came[name], case.facts.lore.going
+    then = [
+        old for old, one in going.items() if f"engine.args.{name}:" in one.instead and old in case.facts.engine.flags
+    ]
+    other = f"set {', '.join(then)}, which it took the place of" if then else "remove the flag"
     return error(
         "DC507",
         "the engine does not have this flag yet",
         f"--{name} came in vLLM {came}; {case.facts.engine.version} would not start with it.",
-        f"set engine.version: {came} or a newer one, or remove the flag",
+        f"set engine.version: {came} or a newer one, or {other}",
         case.deploy.at(("engine", "args", written)),
     )
 
@@ -113,16 +118,21 @@ def _gone(case: Case, written: str, name: str) -> Diagnostic:
 
 def going(case: Case) -> Iterator[Diagnostic]:
     """A flag that this version still takes, but says will go or has no effect."""
-    for written in case.deploy.engine.args:
+    for written, value in case.deploy.engine.args.items():
         flag = case.facts.engine.flags.get(case.facts.engine.canonical(written))
-        if flag is not None and flag.deprecated:
-            yield warning(
-                "DC505",
-                "the engine flag is deprecated",
-                f"vLLM {case.facts.engine.version} says of --{flag.name}: {flag.deprecated}",
-                "remove it",
-                case.deploy.at(("engine", "args", written)),
-            )
+        if flag is None or not flag.deprecated:
+            continue
+        gone = case.facts.lore.going.get(flag.name)
+        instead = gone.put(json.dumps(value)) if gone else ""
+        named = re.findall(r"engine\.args\.([a-z0-9-]+)", instead)
+        yield warning(
+            "DC505",
+            "the engine flag is deprecated",
+            f"vLLM {case.facts.engine.version} says of --{flag.name}: {flag.deprecated}"
+            + (f" It went in {gone.gone}." if gone else ""),
+            f"remove it; {instead}" if instead and all(n in case.facts.engine.flags for n in named) else "remove it",
+            case.deploy.at(("engine", "args", written)),
+        )
 
 
 def typed(case: Case) -> Iterator[Diagnostic]:

@@ -14,9 +14,10 @@ def read(case: Case) -> Iterator[Diagnostic]:
     """A variable of vLLM's own kind that this version does not read. Nothing is said where its list is not known."""
     known, lore = case.facts.engine.variables, case.facts.lore
     for name, value in case.deploy.engine.env.items():
-        if not known or not name.startswith("VLLM_") or name in known or foreign(name, lore.foreign):
+        ours = name.upper().startswith("VLLM_") and name not in known and not foreign(name, lore.foreign)
+        if not known or not ours:
             continue
-        when, close = lore.elsewhen.get(name, ""), get_close_matches(name, known, 1, 0.8)
+        when, close = lore.elsewhen.get(name, ""), get_close_matches(name.upper(), known, 1, 0.8)
         fix = f"did you mean {close[0]}?" if close and not when else "remove it"
         if name in lore.instead and when.startswith("went"):
             fix = lore.instead[name].format(value=value)

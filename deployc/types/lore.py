@@ -76,6 +76,7 @@ class Lore:
 
     gone: Mapping[str, Gone] = field(default_factory=dict)  # by flag, those that this version no longer has
     formats: Formats = field(default_factory=Formats)  # of weights: kernels, and what is refused
+    going: Mapping[str, Gone] = field(default_factory=dict)  # those that went after this version
     came: Mapping[str, str] = field(default_factory=dict)  # flag that it does not have yet -> the first that does
     notions: Mapping[str, str] = field(default_factory=dict)  # what people write as if it were a flag -> what to know
     remarks: tuple[Remark, ...] = ()  # those that hold of this version

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
-from configured import A100, H200, HOST, QWEN_7B, card, case_of, facts_of
+from configured import QWEN_7B
+from versioned import args, codes_of, env, said
 
-from deployc.diagnostics import Diagnostic
 from deployc.facts.engine import load
 from deployc.facts.lore import all_remarks
-from deployc.rules import judge
 from deployc.rules.remarks import KINDS
 from deployc.rules.settings import holds
-from deployc.types.facts import AdapterFacts, Facts
 
 AWQ = QWEN_7B | {
     "quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True, "version": "gemm"}
@@ -25,35 +21,6 @@ GPTQ = QWEN_7B | {
 }
 FP8 = QWEN_7B | {"quantization_config": {"quant_method": "fp8", "activation_scheme": "dynamic"}}
 HALF = {"torch_dtype": "float16"}
-TWO = "{gpu: h200-sxm, count: 2}"
-NO_CARD = "{gpu: cpu}"
-
-
-def said(
-    settings: str,
-    version: str,
-    config: dict[str, Any] | None = None,
-    facts: Facts | None = None,
-    sections: Mapping[str, str] | None = None,
-) -> list[Diagnostic]:
-    """Everything that is said with these lines of `engine`, of the shipped catalogue of this version."""
-    known = facts or facts_of(config or QWEN_7B, version=version)
-    case = case_of(
-        replace(known, engine=load(version)), **{"engine": f"{{version: {version}, {settings}}}", **(sections or {})}
-    )
-    return judge(case.deploy, case.facts, case.choices, case.prediction)
-
-
-def codes_of(found: list[Diagnostic]) -> dict[str, str]:
-    return {d.code: str(d.severity) for d in found}
-
-
-def args(text: str) -> str:
-    return f"args: {{{text}}}"
-
-
-def env(text: str) -> str:
-    return f"env: {{{text}}}"
 
 
 class Row(NamedTuple):
@@ -235,105 +202,6 @@ ROWS = [
 def test_it_is_said_and_not_of_its_neighbour(row: Row) -> None:
     assert codes_of(said(*row.fires)).get(row.code) == row.severity
     assert row.code not in codes_of(said(*row.neighbour))
-
-
-def test_a_flag_that_came_later_says_from_when_on() -> None:
-    (found,) = [d for d in said(args("structured-outputs-config: {backend: xgrammar}"), "0.9.2") if d.code == "DC507"]
-    assert "came in vLLM 0.11.0" in found.detail and "engine.version: 0.11.0" in found.fix
-
-
-@pytest.mark.parametrize(
-    ("written", "version", "put"),
-    [
-        ("guided-decoding-backend: xgrammar", "0.12.0", 'structured-outputs-config: {backend: "xgrammar"}'),
-        (
-            "rope-scaling: {rope_type: yarn, factor: 4}",
-            "0.13.0",
-            "set model.context: {rope: yarn, factor: N}; for another kind model.overrides: {rope_parameters: ",
-        ),
-        ("enable-reasoning: true", "0.10.2", "set api.reasoning_parser"),
-        ("task: generate", "0.13.0", "set engine.args.runner: generate"),
-        ("num-speculative-tokens: 5", "0.9.2", "speculative-config: {num_speculative_tokens: 5}"),
-    ],
-)
-def test_a_flag_that_went_says_where_its_value_goes(written: str, version: str, put: str) -> None:
-    (found,) = [d for d in said(args(written), version) if d.code == "DC502"]
-    assert put in found.fix
-
-
-def test_yarn_and_overrides_of_the_flag_are_one_thing() -> None:
-    rope = "hf-overrides: {rope_parameters: {rope_type: yarn, factor: 2.0}}"
-    yarn = {"model": "{source: org/model, context: {rope: yarn, factor: 4}}"}
-    assert codes_of(said(args(rope), "0.33.0", sections=yarn))["DC503"] == "error"
-    assert "DC503" not in codes_of(said(args(rope), "0.33.0"))
-
-
-def test_quantized_by_us_is_quantized() -> None:
-    """The artifact is in compressed-tensors, whatever its source was in."""
-    ours = {"quantization": "{weights: fp8}"}
-    assert "DC510" in codes_of(said(args("quantization: fp8"), "0.33.0", sections=ours))
-    assert "DC510" not in codes_of(said(args("quantization: compressed-tensors"), "0.33.0", sections=ours))
-
-
-def test_cards_decide_what_harms() -> None:
-    nvlink, single = facts_of(cards=(H200, H200), version="0.33.0"), facts_of(cards=(H200,), version="0.33.0")
-    pcie = facts_of(cards=(card(), card()), version="0.33.0")
-    both, alone = {"hardware": TWO, "target": "{kind: docker}"}, {"hardware": "{gpu: h200-sxm}"}
-    split = "parallel: {tensor: 2}, "
-    for setting in (args("disable-custom-all-reduce: true"), env("NCCL_P2P_DISABLE: '1'")):
-        assert {"DC509", "DC516"} & codes_of(said(split + setting, "0.33.0", facts=nvlink, sections=both)).keys()
-        assert not {"DC509", "DC516"} & codes_of(said(split + setting, "0.33.0", facts=pcie, sections=both)).keys()
-        assert not {"DC509", "DC516"} & codes_of(said(setting, "0.33.0", facts=single, sections=alone)).keys()
-
-
-def test_threads_of_the_cpu_engine() -> None:
-    one, host = env("OMP_NUM_THREADS: '1'"), facts_of(cards=(HOST,), version="0.32.0")
-    assert "DC516" in codes_of(said(one, "0.32.0", facts=host, sections={"hardware": NO_CARD}))
-    assert "DC516" not in codes_of(said(one, "0.32.0", facts=facts_of(cards=(A100,), version="0.32.0")))
-
-
-def test_adapters_that_lora_is_turned_off_for() -> None:
-    adapter = AdapterFacts("a", "./a", None, {}, 16, "org/model", ("q_proj",), (), {})
-    facts = replace(facts_of(version="0.33.0"), adapters=(adapter,))
-    served = {"adapters": "[{name: a, source: ./a, mode: serve}]"}
-    off, on = args("enable-lora: false"), args("max-lora-rank: 16")
-    assert codes_of(said(off, "0.33.0", facts=facts, sections=served))["DC512"] == "error"
-    assert not {"DC508", "DC512"} & codes_of(said(on, "0.33.0", facts=facts, sections=served)).keys()
-
-
-def test_a_variable_that_the_version_does_not_read() -> None:
-    facts = facts_of(version="0.33.0")
-    known = replace(load("0.33.0"), variables=("VLLM_LOGGING_LEVEL", "VLLM_SERVER_DEV_MODE"))
-    typo, right = (env(f"{name}: '1'") for name in ("VLLM_LOGING_LEVEL", "VLLM_LOGGING_LEVEL"))
-    for setting, engine, expected in ((typo, known, True), (right, known, False)):
-        case = case_of(replace(facts, engine=engine), engine=f"{{version: 0.33.0, {setting}}}")
-        found = [d for d in judge(case.deploy, case.facts, case.choices, case.prediction) if d.code == "DC514"]
-        assert bool(found) is expected
-        assert not found or found[0].fix == "did you mean VLLM_LOGGING_LEVEL?"
-    nothing = replace(known, variables=())
-    case = case_of(replace(facts, engine=nothing), engine=f"{{version: 0.33.0, {typo}}}")
-    found = judge(case.deploy, case.facts, case.choices, case.prediction)
-    assert "DC514" not in codes_of(found), "its list is not known"
-
-
-@pytest.mark.parametrize(
-    ("variable", "version", "when", "fix"),
-    [
-        ("VLLM_ATTENTION_BACKEND: FLASHINFER", "0.33.0", "went in vLLM 0.15.0", "attention-backend: FLASHINFER"),
-        ("VLLM_USE_V1: '0'", "0.33.0", "went in vLLM 0.11.1", "V1 is the only engine"),
-        ("VLLM_USE_RUST_FRONTEND: '1'", "0.13.0", "came in vLLM 0.", "remove it"),
-        ("VLLM_NO_SUCH_THING: '1'", "0.33.0", "reads no VLLM_NO_SUCH_THING.", "remove it"),
-    ],
-)
-def test_a_variable_of_another_version_says_of_which(variable: str, version: str, when: str, fix: str) -> None:
-    (found,) = [d for d in said(env(variable), version) if d.code == "DC514"]
-    assert when in found.detail and fix in found.fix
-
-
-def test_holes_that_callers_need_count_where_others_call() -> None:
-    for bind, expected in (("0.0.0.0", "note"), ("127.0.0.1", None)):
-        target = f"{{kind: docker, bind: {bind}, api_key: {{env: KEY}}}}"
-        assert codes_of(said(args("seed: 1"), "0.29.0", sections={"target": target})).get("DC519") == expected
 
 
 @pytest.mark.parametrize(
