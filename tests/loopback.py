@@ -158,7 +158,8 @@ class HubServer(Server):
             siblings = [
                 {"rfilename": name} if self.names_only else self._sibling(name, body) for name, body in files.items()
             ]
-            return as_json({"id": match[1], "sha": COMMIT, "siblings": siblings, "private": False})
+            gate = "manual" if self.gated else False
+            return as_json({"id": match[1], "sha": COMMIT, "siblings": siblings, "private": False, "gated": gate})
         if tree:
             assert query["recursive"][0].lower() == "true"
             return as_json([self._row(name, body) for name, body in files.items()])

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from deployc.cost.capability import eight_bit, multiplies, runs, words
+from deployc.cost.capability import eight_bit, interval, multiplies, runs, words
 from deployc.cost.other_cards import starts
 from deployc.cost.weights.packed import stored
 from deployc.cost.written import written_flag
@@ -34,13 +34,43 @@ def method_is_there(case: Case) -> Iterator[Diagnostic]:
             "this version does not read weights of this method",
             f"vLLM {case.facts.engine.version} has no {method} of its own"
             + (f": it moved to {known.plugin}, which its image does not have." if known else "."),
-            _without_method(case, known.plugin if known else ""),
+            _without_method(case, known.plugin if known else "", flag=where == "quantization"),
             at,
         )
 
 
-def _without_method(case: Case, plugin: str) -> str:
-    plain = guess(case.facts.model.source)
+def method_runs_on_the_card(case: Case) -> Iterator[Diagnostic]:
+    """What the checkpoint is in, against what this version runs on cards of this capability."""
+    form, capability = _format(case), case.facts.smallest.compute_capability
+    method = case.facts.engine.methods.get(_method(case))
+    least = method.least if method is not None else None
+    if case.on_cpu or capability is None or case.choices.weights.value != "checkpoint":
+        return
+    lacking = bool(form) and runs(case.facts, form) is None
+    if not lacking and (least is None or least <= capability):
+        return
+    known = interval(case.facts, form) if lacking else (least or capability, None)
+    where = "on no card" if known is None else f"from {words(known[0])} on"
+    where += f" and before {words(known[1])}" if known and known[1] else ""
+    yield error(
+        "DC251",
+        "these weights have no kernel on this card",
+        f"{case.facts.model.source} holds {form or _method(case)} weights; {case.card} has compute capability "
+        f"{words(capability)}, and vLLM {case.facts.engine.version} runs them {where}.",
+        _on_this_card(case),
+        case.deploy.at("model.source"),
+    )
+
+
+def _on_this_card(case: Case) -> str:
+    eight = eight_bit(case.facts)
+    return f"take the 16-bit model{guess(case.facts.model.source)} with quantization.weights: {eight or 'none'}"
+
+
+def _without_method(case: Case, plugin: str, flag: bool) -> str:
+    eight, plain = eight_bit(case.facts) or "int4-rtn", guess(case.facts.model.source)
+    if flag and not _method(case):
+        return f"remove engine.args.quantization and set quantization.weights: {eight}, which is made once, beforehand"
     added = f"add {plugin} in an image of your own (engine.image); or " if plugin else ""
     return (
         f"{added}name the 16-bit model{plain} and set quantization.weights; or take a checkpoint of compressed-tensors"
@@ -113,14 +143,13 @@ def fp8_checkpoint_is_widened(case: Case) -> Iterator[Diagnostic]:
     if found is None or found.how == "native":
         return
     capability = case.facts.smallest.compute_capability or (0, 0)
-    eight = eight_bit(case.facts)
     yield warning(
         "DC258",
         "fp8 weights are not multiplied in fp8 on this card",
         f"{case.facts.model.source} holds fp8 weights; {case.card} has compute capability {words(capability)}, without "
         f"fp8 arithmetic. vLLM widens them in the kernel ({found.kernel}) and multiplies in 16 bit. Memory is saved "
         "and decode is faster; prompts are not.",
-        f"take the 16-bit model{guess(case.facts.model.source)} with quantization.weights: {eight or 'none'}",
+        _on_this_card(case),
         _at(case),
     )
 
@@ -202,6 +231,21 @@ def _eight_bits(case: Case) -> str:
     groups = [group for group in (said.get("config_groups") or {}).values() if isinstance(group, Mapping)]
     kinds = {_kind(group) for group in groups}
     return kinds.pop() if len(kinds) == 1 else ""
+
+
+def _format(case: Case) -> str:
+    """The checkpoint's format by its name in `EngineKernels.runs`; "" = none is known."""
+    said, method = case.facts.model.quantization, _method(case)
+    if method in ("gptq", "awq", "mxfp4"):
+        return method
+    groups = [group for group in (said.get("config_groups") or {}).values() if isinstance(group, Mapping)]
+    weights = [group.get("weights") or {} for group in groups]
+    if method == "modelopt" and "FP4" in str(said.get("quant_algo", "")):
+        return "nvfp4"
+    if weights and all(one.get("num_bits") == 4 for one in weights):
+        kinds = {"nvfp4" if one.get("type") == "float" else "int4" for one in weights}
+        return kinds.pop() if len(kinds) == 1 else ""
+    return _eight_bits(case)
 
 
 def _kind(group: Mapping[str, Any]) -> str:

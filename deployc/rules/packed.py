@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from deployc.cost.capability import eight_bit, multiplies, words
+from deployc.cost.other_cards import starts
 from deployc.cost.parallel import undivided
 from deployc.cost.weights.formats import SCHEMES
 from deployc.cost.weights.packed import Stored, stored
 from deployc.diagnostics import Diagnostic, Span, error, warning
+from deployc.rules import checkpoint, formats
 from deployc.rules.case import Case
 from deployc.rules.remedies import with_value
 from deployc.types.choices import Choices
@@ -26,6 +28,8 @@ def layers_have_a_kernel(case: Case) -> Iterator[Diagnostic]:
     capability = case.facts.smallest.compute_capability
     if case.on_cpu or capability is None or not case.facts.lore.formats.kernels:
         return
+    if any(checkpoint.method_runs_on_the_card(case)) or any(formats.weights_have_a_kernel(case)):
+        return  # the card runs none of the format, whatever its sizes
     layers = stored(case.facts, case.choices)
     unfit = [(one, why) for one in layers if (why := _refused(case, case.choices, one))]
     if unfit:
@@ -39,7 +43,7 @@ def _refused(case: Case, choices: Choices, one: Stored) -> str:
     if one.method == "widened_fp8" and not _widened(case):
         return _blocks(choices, one)
     ours = choices.weights.value in SCHEMES
-    halved = one.routed and one.method in ("gptq", "awq") and _halved(one) >= LEAST_GROUP
+    halved = one.routed and one.method in ("gptq", "gptq_plain", "awq") and _halved(one) >= LEAST_GROUP
     if one.layer.group and one.layer.split and one.layer.inputs % one.layer.group and not ours and not halved:
         return f"no whole number of the checkpoint's groups of {one.layer.group}"
     if one.block != (0, 0) and (why := _blocks(choices, one)):
@@ -48,7 +52,8 @@ def _refused(case: Case, choices: Choices, one: Stored) -> str:
         return ""
     running = _running(case, choices, one)
     if not running:
-        return "no kernel for it"
+        half = _running(case, with_value(choices, dtype="float16"), one)
+        return f"{half[0].name}, the one kernel for it, reads float16 alone" if half else "no kernel for it"
     taken = []
     for kernel in running:
         tiles = " or ".join(f"{inner} inputs and {out} outputs" for out, inner in kernel.tiles)
@@ -108,14 +113,21 @@ def _error(case: Case, unfit: Sequence[tuple[Stored, str]]) -> Diagnostic:
 
 
 def _format(one: Stored) -> str:
-    kinds = {"packed": "integers in words (compressed-tensors)", "gptq": "GPTQ", "awq": "AWQ", "widened_fp8": "fp8"}
+    kinds = {
+        "packed": "integers in words (compressed-tensors)",
+        "gptq": "GPTQ",
+        "gptq_plain": "GPTQ",
+        "awq": "AWQ",
+        "widened_fp8": "fp8",
+    }
     group = f"a scale for {one.layer.group} inputs" if one.layer.group else "a scale a row"
-    return f"{kinds[one.method]} of {one.layer.bits} bits, {group}"
+    points = ", with zero points" if one.method == "gptq_plain" and one.layer.zero_points else ""
+    return f"{kinds[one.method]} of {one.layer.bits} bits, {group}{points}"
 
 
 def _fixes(case: Case, one: Stored) -> Iterator[str]:
     """What makes every layer fit: fewer cards an engine, float16, a version that pads, another format."""
-    formats, ours = case.facts.lore.formats, case.choices.weights.value in SCHEMES
+    known, ours = case.facts.lore.formats, case.choices.weights.value in SCHEMES
     if sizes := _fitting(case):
         replicas = len(case.facts.devices) // sizes[-1]
         beside = f", replicas: {replicas}" if replicas > 1 else ""
@@ -124,8 +136,8 @@ def _fixes(case: Case, one: Stored) -> Iterator[str]:
     if not _any_refused(case, with_value(case.choices, dtype="float16")):
         yield "set model.dtype: float16, which a slower kernel takes"
     whole = not one.layer.group or one.layer.inputs % one.layer.group == 0
-    if whole and not any(kernel.pads for kernels in formats.kernels.values() for kernel in kernels):
-        yield f"set engine.version to {formats.pads_since} or newer, which pads such layers with zeros"
+    if whole and not any(kernel.pads for kernels in known.kernels.values() for kernel in kernels):
+        yield f"set engine.version to {known.pads_since} or newer, which pads such layers with zeros"
     if ours:
         yield f"set quantization.weights: {eight_bit(case.facts) or 'none'}"
     else:
@@ -133,11 +145,12 @@ def _fixes(case: Case, one: Stored) -> Iterator[str]:
 
 
 def _fitting(case: Case) -> list[int]:
-    """Numbers of cards an engine on which every layer has a kernel; the model may still not fit into fewer."""
+    """Numbers of cards an engine on which every layer has a kernel and the engine starts."""
     cards, now = len(case.facts.devices), case.choices.tensor_parallel_size.value
     sizes = [n for n in range(1, cards + 1) if n != now and cards % n == 0]
     divided = [n for n in sizes if not undivided(case.facts.model.architecture, n)]
-    return [n for n in divided if not _any_refused(case, with_value(case.choices, tensor_parallel_size=n))]
+    spread = {n: with_value(case.choices, tensor_parallel_size=n, replicas=cards // n) for n in divided}
+    return [n for n, choices in spread.items() if not _any_refused(case, choices) and starts(case.facts, choices)]
 
 
 def _any_refused(case: Case, choices: Choices) -> bool:

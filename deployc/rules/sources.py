@@ -35,9 +35,10 @@ def code_is_allowed(case: Case) -> Iterator[Diagnostic]:
 def template_is_there(case: Case) -> Iterator[Diagnostic]:
     """Without a chat template /v1/chat/completions answers 400; parsers of its answers say that it will be asked."""
     api, model = case.deploy.api, case.facts.model
-    flag = written_flag(case.deploy, case.facts, "chat-template")
+    flags = (written_flag(case.deploy, case.facts, name) for name in ("chat-template", "runner", "task"))
+    told = any(flag is not None and flag[0] not in ("auto", "generate") for flag in flags)  # or it only embeds
     brought = any(name in adapter.files for adapter in case.facts.adapters for name in _TEMPLATES)
-    if model.chat_template or model.provenance or api.chat_template is not None or flag is not None or brought:
+    if model.chat_template or model.provenance or api.chat_template is not None or told or brought:
         return
     parsers = {"api.tool_call_parser": api.tool_call_parser, "api.reasoning_parser": api.reasoning_parser}
     asked = [key for key, parser in parsers.items() if parser]

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Capability = tuple[int, int]
-Method = Literal["packed", "gptq", "awq", "widened_fp8"]
-"""Lists of kernels: compressed-tensors' integers in words, GPTQ's, AWQ's, fp8 where the card has no units for it."""
+Method = Literal["packed", "gptq", "gptq_plain", "awq", "widened_fp8"]
+"""Lists of kernels: compressed-tensors' integers in words, GPTQ's (symmetric ones of 4 and 8 bits; all others), AWQ's,
+and fp8 where the card has no units for it."""
 
 
 @dataclass(frozen=True, slots=True)

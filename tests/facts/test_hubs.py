@@ -119,7 +119,8 @@ def test_gated() -> None:
         assert "gated" in text
         assert "no token was sent" in text
         assert "not enough" in fault(server, "DC211", env={"HF_TOKEN": "hf_other"})
-        assert facts(server, env={"HF_TOKEN": TOKEN}).model.revision == COMMIT
+        model = facts(server, env={"HF_TOKEN": TOKEN}).model
+    assert (model.revision, model.gated) == (COMMIT, True)
 
 
 def test_private() -> None:

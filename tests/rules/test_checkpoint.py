@@ -10,12 +10,12 @@ from configured import A100, GIB, H200, HOST, QWEN_7B, SMOLLM2, card, case_of, f
 
 from deployc.diagnostics import Diagnostic
 from deployc.rules import checkpoint
-from deployc.types.facts import Facts, Method
+from deployc.types.facts import Facts, Flag, Method
 
 RULES = (
-    checkpoint.method_is_there, checkpoint.method_divides, checkpoint.bitsandbytes_is_slow,
-    checkpoint.fp8_checkpoint_is_widened, checkpoint.int8_path, checkpoint.int8_in_small_batches,
-    checkpoint.widened_and_bound_by_compute,
+    checkpoint.method_is_there, checkpoint.method_runs_on_the_card, checkpoint.method_divides,
+    checkpoint.bitsandbytes_is_slow, checkpoint.fp8_checkpoint_is_widened, checkpoint.int8_path,
+    checkpoint.int8_in_small_batches, checkpoint.widened_and_bound_by_compute,
 )  # fmt: skip
 BUSY = "{input_tokens: 1500, output_tokens: 256, concurrency: 128, max_context: 4096}"
 ALONE = "{input_tokens: 1500, output_tokens: 256, concurrency: 1, max_context: 4096}"
@@ -83,6 +83,17 @@ def test_methods_that_moved_and_methods_that_never_were() -> None:
     assert "DC583" not in codes(with_methods(BNB4))  # nothing is known of this version's
 
 
+def test_a_method_that_a_flag_names_is_replaced_by_weights_of_ours() -> None:
+    facts = with_methods(QWEN_7B, bitsandbytes=Method(plugin="vllm-bnb-plugin"))
+    facts = replace(
+        facts, engine=replace(facts.engine, flags={**facts.engine.flags, "quantization": Flag("quantization", "str")})
+    )
+    asked = {"engine": "{version: 0.32.0, args: {quantization: bitsandbytes}}"}
+    (found,) = [d for d in said(facts, **asked) if d.code == "DC583"]
+    assert found.fix.startswith("remove engine.args.quantization and set quantization.weights: int8")
+    assert "DC583" not in codes(facts, engine="{version: 0.32.0, args: {quantization: unheard-of}}")
+
+
 def test_eight_bits_of_bitsandbytes_are_slow_most_of_all_alone() -> None:
     (alone,) = [d for d in said(facts_of(BNB8, (A100,)), workload=ALONE) if d.code == "DC584"]
     assert "With 1 in flight that was 4 times slower" in alone.detail
@@ -136,3 +147,37 @@ def test_few_bits_and_products_that_are_the_limit() -> None:
     assert "DC585" not in codes(facts_of(AWQ, (H200,)), workload=ALONE)
     assert "DC585" not in codes(facts_of(QWEN_7B, (H200,)), workload=BUSY, quantization="{weights: fp8}")
     assert "DC585" not in codes(facts_of(QWEN_7B, (H200,)), workload=BUSY)
+
+
+NVFP4 = of(
+    quant_method="compressed-tensors", format="nvfp4-pack-quantized", ignore=["lm_head"],
+    config_groups={"group_0": {"targets": ["Linear"], "input_activations": {"num_bits": 4, "type": "float"},
+                               "weights": {"num_bits": 4, "type": "float", "group_size": 16, "symmetric": True}}},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("config", "capability", "version", "found"),
+    [
+        (compressed("int", inputs=True), (12, 0), "0.32.0", True),
+        (compressed("int", inputs=True), (8, 9), "0.32.0", False),
+        (compressed("int", inputs=False), (7, 0), "0.32.0", True),
+        (compressed("int", inputs=False), (7, 5), "0.32.0", False),
+        (FP8, (7, 5), "0.12.0", True), (FP8, (7, 5), "0.32.0", False), (FP8, (7, 0), "0.32.0", True),
+        (NVFP4, (7, 0), "0.32.0", True), (NVFP4, (10, 0), "0.32.0", False), (AWQ, (7, 5), "0.32.0", False),
+        (AWQ, (7, 0), "0.32.0", True), (GPTQ8, (7, 5), "0.32.0", False), (QWEN_7B, (7, 0), "0.32.0", False),
+    ],
+)  # fmt: skip
+def test_formats_of_checkpoints_by_card(
+    config: dict[str, Any], capability: tuple[int, int], version: str, found: bool
+) -> None:
+    facts = facts_of(config, (card("odd", 79 * GIB, capability=capability),), version)
+    half = {"model": "{source: org/model, dtype: float16}", "engine": f"{{version: {version}}}"}
+    assert ("DC251" in codes(facts, **half)) == found
+
+
+def test_a_capability_that_the_method_asks_for() -> None:
+    facts = with_methods(BNB4, bitsandbytes=Method(least=(9, 0)))
+    (found,) = [d for d in said(facts) if d.code == "DC251"]
+    assert "bitsandbytes weights" in found.detail and "from 9.0 on" in found.detail
+    assert "DC251" not in codes(with_methods(BNB4, bitsandbytes=Method(least=(8, 0))))

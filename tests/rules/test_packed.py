@@ -33,8 +33,9 @@ def packed(bits: int, group: int | None, symmetric: bool = True) -> dict[str, An
     return {"quantization_config": said | {"config_groups": groups}}
 
 
-def gptq(bits: int = 4, group: int = 128, **more: Any) -> dict[str, Any]:
-    return {"quantization_config": {"quant_method": "gptq", "bits": bits, "group_size": group, "sym": True} | more}
+def gptq(bits: int = 4, group: int = 128, sym: bool = True, **more: Any) -> dict[str, Any]:
+    said = {"quant_method": "gptq", "bits": bits, "group_size": group, "sym": sym}
+    return {"quantization_config": said | more}
 
 
 def awq(group: int = 128) -> dict[str, Any]:
@@ -58,7 +59,7 @@ def said(
     return list(layers_have_a_kernel(case))
 
 
-def codes(*args: Any, **sections: str) -> list[tuple[str, str]]:
+def codes(*args: Any, **sections: Any) -> list[tuple[str, str]]:
     return [(one.code, str(one.severity)) for one in said(*args, **sections)]
 
 
@@ -91,6 +92,8 @@ ERROR, SLOW = [("DC580", "error")], [("DC581", "warning")]
         (QWEN_7B | gptq(), TURING, "0.13.0", 1, ERROR),  # Marlin begins at 8.0; Exllama reads float16 alone
         (QWEN_7B | gptq(), TURING, "0.14.0", 1, []),
         (QWEN_7B | gptq(), HOST, "0.23.0", 1, []),
+        (QWEN_7B | gptq(3), A100, "0.20.2", 1, ERROR),  # other bits: float16 alone, and since 0.22 not at all
+        (QWEN_7B | gptq(3), A100, "0.32.0", 1, ERROR),
         (QWEN_7B, H200, "0.23.0", 1, []),
     ],
 )  # fmt: skip
@@ -169,3 +172,12 @@ def test_joined_layers_are_one_matrix() -> None:
     assert layers["q_proj"].layer.outputs == layers["k_proj"].layer.outputs == 3584 + 2 * 512
     assert layers["gate_proj"].layer.outputs == 2 * 18944
     assert (layers["down_proj"].layer.inputs, layers["down_proj"].layer.group) == (18944, 128)
+
+
+def test_gptq_with_zero_points_or_other_bits() -> None:
+    half = "{source: org/model, dtype: float16}"
+    for config in (QWEN_7B | gptq(3), QWEN_7B | gptq(2), QWEN_7B | gptq(4, sym=False)):
+        assert codes(config, A100, "0.20.2", model=half) == SLOW
+        assert codes(config, A100, "0.32.0", model=half) == ERROR
+        (found,) = said(config, A100, "0.20.2")
+        assert "GPTQ, the one kernel for it, reads float16 alone" in found.detail

@@ -69,10 +69,11 @@ def _stored(facts: Facts, choices: Choices, module: str, parts: Siblings) -> Ite
     out, inner = _sides(main, bits, method)
     held = _on_rank(facts, choices, module, (out, inner), main.count)
     scales = _scales(parts)
-    many = scales.shape[0 if method in ("gptq", "awq") else -1] if scales and len(scales.shape) > 1 else 1
+    by_words = method in ("gptq", "gptq_plain", "awq")
+    many = scales.shape[0 if by_words else -1] if scales and len(scales.shape) > 1 else 1
     block = _block(facts) if method == "widened_fp8" else (0, 0)
     group = block[1] or (-(-inner // many) if many > 1 else 0)
-    group = _written(config, group) if method in ("gptq", "awq") else group
+    group = _written(config, group) if by_words else group
     layer = Layer(
         bits, group, _zero_points(config, parts, method), _act_order(config, parts, group), held[0], held[1],
         held[1] < inner,
@@ -81,27 +82,25 @@ def _stored(facts: Facts, choices: Choices, module: str, parts: Siblings) -> Ite
 
 
 def _method(facts: Facts, parts: Siblings, main: TensorGroup) -> Method | None:
-    """Which list of kernels multiplies by it; None for what has none here (16 bit, int8, bitsandbytes, 4-bit floats,
-    GPTQ with zero points of its own or other bits than 4 and 8)."""
+    """Which list of kernels multiplies by it; None for what has none here: 16 bit, int8, bitsandbytes, 4-bit floats."""
     said = facts.model.quantization
     if "weight_packed" in parts and main.dtype == "I32":
         return "packed"
     if "qweight" in parts:
         if said.get("quant_method") == "awq" or "awq" in str(said.get("packing_format", "")):
             return "awq"
-        return "gptq" if said.get("sym", True) and packed_bits(said) in (4, 8) else None
+        return "gptq" if said.get("sym", True) and packed_bits(said) in (4, 8) else "gptq_plain"
     return "widened_fp8" if main.dtype == "F8_E4M3" and _scales(parts) is not None else None
 
 
 def _sides(main: TensorGroup, bits: int, method: Method) -> tuple[int, int]:
     """[outputs, inputs] of the whole matrix."""
     first, second = main.shape
-    words = 32 // bits
     if method == "awq":
-        return second * words, first
-    if method == "gptq":
-        return second, first * words
-    return (first, second * words) if method == "packed" else (first, second)
+        return second * 32 // bits, first
+    if method in ("gptq", "gptq_plain"):
+        return second, first * 32 // bits
+    return (first, second * 32 // bits) if method == "packed" else (first, second)
 
 
 def _on_rank(facts: Facts, choices: Choices, module: str, shape: tuple[int, int], count: int) -> tuple[int, int]:
@@ -125,6 +124,8 @@ def _written(config: Mapping[str, object], counted: int) -> int:
 def _zero_points(config: Mapping[str, object], parts: Siblings, method: Method) -> bool:
     if method == "awq":
         return bool(config.get("zero_point", True))
+    if method == "gptq_plain":
+        return not config.get("sym", True)
     return "weight_zero_point" in parts
 
 
