@@ -15,7 +15,6 @@ from deployc.cost.cuda_graphs import capture_sizes, cuda_graphs
 from deployc.cost.lora_slots import lora_rank
 from deployc.cost.non_torch import non_torch
 from deployc.cost.runner import counts_graphs, model_runner
-from deployc.data import profiles
 from deployc.facts.calibration import calibration
 from deployc.facts.engine import load
 from deployc.types.architecture import Tower
@@ -45,7 +44,7 @@ FALCON_H1 = QWEN_7B | {
 
 def of(version: str, config: dict[str, Any] = QWEN_7B) -> Facts:
     """That model on a card, served by that version."""
-    engine = load(profiles() / "engines" / f"vllm-{version}.json")
+    engine = load(version)
     return replace(facts_of(config), engine=engine, calibration=calibration(version))
 
 
