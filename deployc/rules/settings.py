@@ -23,7 +23,12 @@ class Setting(NamedTuple):
 
 def settings(case: Case) -> dict[str, Setting]:
     """By name: "enforce-eager", "compilation-config.cudagraph_mode", "NCCL_DEBUG", "model.quantization"."""
-    return {**_state(case), **dict(_flags(case)), **dict(_variables(case))}
+    return {**_state(case), **written(case)}
+
+
+def written(case: Case) -> dict[str, Setting]:
+    """The flags, keys of their maps and variables among them: a launch of others has these and no more."""
+    return {**dict(_flags(case)), **dict(_variables(case))}
 
 
 def _flags(case: Case) -> Iterator[tuple[str, Setting]]:
@@ -66,6 +71,8 @@ def _state(case: Case) -> dict[str, Setting]:
     if card.compute_capability is not None:
         major, minor = card.compute_capability
         state["hardware.capability"] = f"{major}.{minor}"
+    if deploy.api.servers != "auto":
+        state["api.servers"] = text(deploy.api.servers)
     if deploy.api.tool_call_parser is not None:
         state["api.tool_call_parser"] = deploy.api.tool_call_parser
     return {name: Setting(value) for name, value in state.items()}

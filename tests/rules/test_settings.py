@@ -148,6 +148,14 @@ ROWS = [
         other="0.33.0",
     ),
     row("DC512", "error", args("kv-cache-dtype: fp8_e5m2"), args("kv-cache-dtype: fp8_e5m2"), config=FP8, of=QWEN_7B),
+    row("DC512", "warning", args("enable-eplb: true"), args("enable-eplb: true, enable-expert-parallel: true")),
+    row("DC512", "error", args("data-parallel-external-lb: true"), args("data-parallel-size: 2")),
+    row(
+        "DC512",
+        "error",
+        args("api-server-count: 2") + ", " + env("VLLM_ALLOW_RUNTIME_LORA_UPDATING: '1'"),
+        env("VLLM_ALLOW_RUNTIME_LORA_UPDATING: '1'"),
+    ),
     row(
         "DC513",
         "warning",
