@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deployc.choose import decide
+from deployc.choose.decide import decide
 from deployc.measure.doctor.description import FORMATS, Description
 from deployc.rules.case import Case
 from deployc.spec.deploy import Deploy, bind
