@@ -99,7 +99,9 @@ def _entry(name: str, known: Mapping[str, Case]) -> str:
         told.append(f"Reported: {effect.strip().rstrip('.')}.")
     told.append(f"{'Said' if case.get('expect') else 'Answered'} by {_codes(case)}.")
     told += [
-        f"Of a launch that is imported: {_codes(known[n])}." for n in known if n != name and _first(n, known) == name
+        f"In a command, file or page (`deployc import`): {_codes(known[n])}."
+        for n in known
+        if n != name and _first(n, known) == name
     ]
     if "://" in case["source"]:
         told.append(f"Source: <{case['source']}>" + (f" ({case['reported']})." if case.get("reported") else "."))
