@@ -27,6 +27,7 @@ class Span(NamedTuple):
 
     since: str  # the oldest version of the catalogue may have had it from its predecessors
     until: str | None  # None = the newest has it
+    flag: str  # itself, or what it was another spelling of in the last of them
 
 
 def engine(deploy: Deploy) -> tuple[EngineFacts | None, Report]:
@@ -91,12 +92,12 @@ def flag_spans() -> dict[str, Span]:
     One that went and came again counts from its return; one that became an alias of another is still there.
     """
     known = versions()
-    held: dict[str, set[int]] = {}
+    held: dict[str, dict[int, str]] = {}
     for name, entries in _table("flags").items():
         begins = [known.index(entry[0]) for entry in entries]
         for entry, begin, end in zip(entries, begins, [*begins[1:], len(known)], strict=True):
             for spelled in (name, *entry[1].get("aliases", ())) if entry[1] else ():
-                held.setdefault(spelled, set()).update(range(begin, end))
+                held.setdefault(spelled, {}).update(dict.fromkeys(range(begin, end), name))
     return {name: _span(known, held[name]) for name in sorted(held)}
 
 
@@ -105,11 +106,11 @@ def flag_history(name: str) -> Span | None:
     return flag_spans().get(name)
 
 
-def _span(known: tuple[str, ...], held: set[int]) -> Span:
+def _span(known: tuple[str, ...], held: dict[int, str]) -> Span:
     first = last = max(held)
     while first - 1 in held:
         first -= 1
-    return Span(known[first], known[last + 1] if last + 1 < len(known) else None)
+    return Span(known[first], known[last + 1] if last + 1 < len(known) else None, held[last])
 
 
 def _table(name: str) -> History:

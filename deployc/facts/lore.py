@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -26,7 +27,7 @@ def lore(version: str) -> Lore:
     variables, methods, known = _read("variables.json"), _read("methods.json"), versions()
     history: History = _read("vllm/variables.json")
     return Lore(
-        gone={name: one for name, one in gone.items() if _within(version, one.gone, "")},
+        gone=_gone(gone, version),
         going={name: one for name, one in gone.items() if not _within(version, one.gone, "")},
         came={name: span.since for name, span in flag_spans().items() if not _within(version, span.since, "")},
         formats=formats(version),
@@ -47,6 +48,16 @@ def lore(version: str) -> Lore:
         newest=known[-1],
         behind=_behind(version, known[-1]),
     )
+
+
+def _gone(told: Mapping[str, Gone], version: str) -> dict[str, Gone]:
+    """Those that this version no longer has: as told, and in every other spelling that the parsers had."""
+    found = {name: one for name, one in told.items() if _within(version, one.gone, "")}
+    for spelled, span in flag_spans().items():
+        if spelled not in told and span.until and _within(version, span.until, ""):
+            of_parsers = Gone(span.until, f"the option parsers of the versions around {span.until}")
+            found[spelled] = replace(told.get(span.flag, of_parsers), gone=span.until)
+    return found
 
 
 def all_remarks() -> tuple[Remark, ...]:

@@ -284,7 +284,8 @@ def test_a_flag_that_went_and_came_again(tmp_path: Path, monkeypatch: pytest.Mon
     every = ("1.0.0", "1.1.0", "1.2.0", "1.3.0")
     had = [version for version in every if "api-server-count" in stored(tmp_path, monkeypatch, version).flags]
     assert had == ["1.0.0", "1.2.0"]
-    assert engine.flag_history("api-server-count") == engine.flag_history("asc") == ("1.2.0", "1.3.0")
+    span = ("1.2.0", "1.3.0", "api-server-count")
+    assert engine.flag_history("api-server-count") == engine.flag_history("asc") == span
 
 
 def test_what_cannot_be_read_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

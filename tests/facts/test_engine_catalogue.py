@@ -13,7 +13,7 @@ from deployc.data import profiles
 from deployc.facts import engine as module
 from deployc.facts.catalogue.history import at, release
 from deployc.facts.codec import decode, encode
-from deployc.facts.engine import engine, flag_history, versions
+from deployc.facts.engine import engine, flag_history, flag_spans, versions
 from deployc.types.facts import EngineFacts, Flag
 
 DATA = Path(__file__).parent / "data"
@@ -204,4 +204,12 @@ def test_when_a_flag_went(until: str, name: str) -> None:
     ],
 )
 def test_when_a_flag_came_and_went(name: str, span: tuple[str, str | None] | None) -> None:
-    assert flag_history(name) == span
+    found = flag_history(name)
+    assert (found and found[:2]) == span
+
+
+def test_a_spelling_is_of_the_flag_that_it_stood_for() -> None:
+    told = {name: span.flag for name, span in flag_spans().items()}
+    assert told["asc"] == "api-server-count"
+    assert told["no-multi-step-stream-outputs"] == "multi-step-stream-outputs"
+    assert told["max-model-len"] == "max-model-len"
