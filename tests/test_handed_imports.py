@@ -8,17 +8,22 @@ holds the options, and with `plan: true` there the deploy.yaml is planned too, a
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from golden import assert_golden
-from test_handed import HANDED, WRITTEN, case_of, frozen, said_text
+from test_handed import HANDED, case_of, said_text
 
 from deployc import pipeline
 from deployc.adopt.imported import Imported, imported
 from deployc.cli.main import run
 from deployc.plan.document import diagnostics
+
+HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "examples"))
+from make_locks import WRITTEN, frozen  # noqa: E402
 
 KINDS = (
     "launch.txt",

@@ -13,7 +13,8 @@ from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 from deployc.adopt.flags import Placed
 from deployc.source.secrets import masked
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
+"""Characters that cannot stand in a deploy.yaml."""
 _PLAIN = re.compile(r"[A-Za-z0-9/~.][A-Za-z0-9/~._:@+-]*\Z")
 _WIDE = 2**20
 
@@ -71,10 +72,10 @@ def _plain(value: Any, flow: bool = True) -> Any:
 
 
 def _word(value: str) -> str:
-    clean = _CONTROL.sub("\ufffd", value).replace("${", "$${")
+    clean = CONTROL.sub("\ufffd", value).replace("${", "$${")
     plain = _PLAIN.match(clean) and not clean.endswith(":")
     return clean if plain else DoubleQuotedScalarString(clean)
 
 
 def _line(value: str) -> str:
-    return " ".join(_CONTROL.sub(" ", value).split())
+    return " ".join(CONTROL.sub(" ", value).split())

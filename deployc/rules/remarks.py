@@ -5,11 +5,11 @@ Which they are stands in profiles/engines/remarks.json, each with the versions o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from deployc.diagnostics import Diagnostic, Severity
 from deployc.rules.case import Case
-from deployc.rules.settings import Setting, all_hold, any_holds, holds, settings
+from deployc.rules.settings import Setting, all_hold, any_holds, holds, settings, written
 from deployc.spec.faults import Kind
 from deployc.types.lore import Remark
 
@@ -30,9 +30,26 @@ KINDS: Mapping[str, Kind] = {
 
 def remarks(case: Case) -> Iterator[Diagnostic]:
     """What this version's remarks say of what is set."""
-    known = settings(case)
+    yield from _of(case, settings(case), case.facts.lore.remarks)
+
+
+def remarks_on_what_is_written(case: Case) -> Iterator[Diagnostic]:
+    """Those that flags and variables alone decide: what the deployment is otherwise is not asked."""
+    apart = [remark for remark in case.facts.lore.remarks if not any(map(_of_the_deployment, _asked(remark)))]
+    yield from _of(case, written(case), apart)
+
+
+def _asked(remark: Remark) -> Iterator[str]:
+    yield from (remark.name, *remark.beside, *remark.unless)
+
+
+def _of_the_deployment(name: str) -> bool:
+    return name.startswith(("adapters.", "api.", "engine.", "hardware.", "model.", "workload."))
+
+
+def _of(case: Case, known: Mapping[str, Setting], remarks: Iterable[Remark]) -> Iterator[Diagnostic]:
     deprecated = {flag.name for flag in case.facts.engine.flags.values() if flag.deprecated}
-    for remark in case.facts.lore.remarks:
+    for remark in remarks:
         told_already = remark.code == "DC508" and remark.name in deprecated
         if not told_already and _taken(case, remark.name) and _holds(remark, known):
             yield _said(remark, known[remark.name], case)

@@ -53,11 +53,12 @@ def one_id_for_all(code: Code) -> Iterator[Diagnostic]:
         given = node.args[place] if given is None and len(node.args) > place else given
         known, value = literal_of(given, constants) if given is not None else (False, None)
         if given is not None and known and isinstance(value, str) and id(node) in inside:
-            yield error(
+            yield warning(
                 "DC730",
                 "every request has the same id",
-                f"request_id is {value!r} in every call: two at once are one request to the engine, which refuses the "
-                "second or mixes their answers.",
+                f"request_id is {value!r} in every call. Up to vLLM 0.13 the second of two at once is refused "
+                "(`Request id … already running`); from 0.14.0 the engine tells them apart by itself, and an abort by "
+                "that id ends all of them.",
                 "request_id=str(uuid.uuid4()) for each request",
                 code.nodes.span(given),
             )
