@@ -50,17 +50,16 @@ def wheel_runs_on_the_driver(case: Case) -> Iterator[Diagnostic]:
         return
     if not older(driver, least):
         return
-    library = "compat" in case.deploy.engine.env.get("LD_LIBRARY_PATH", "")
+    library = "compat" in case.deploy.engine.env.get("LD_LIBRARY_PATH", "") or _asked(case)
     fixes = [f"update the driver to {least} or newer", *_others(case, driver, "")]
-    if library:
-        why = (
-            _804(case) if _geforce(case) else "NVIDIA's library for newer CUDA, which LD_LIBRARY_PATH names, mends it."
-        )
-    else:
+    if not library:
         why = "The engine does not find the card."
         if not _geforce(case):
-            package = f"cuda-compat-{cuda.replace('.', '-')}"
-            fixes.append(f"install {package} and set engine.env.LD_LIBRARY_PATH: /usr/local/cuda-{cuda}/compat")
+            fixes.append(_library_of_ones_own(case, cuda))
+    else:
+        why = (
+            _804(case) if _geforce(case) else "NVIDIA's library for newer CUDA (cuda-compat) mends it, if it is there."
+        )
     found = error(
         "DC571",
         "the engine's CUDA needs a newer driver",
@@ -70,6 +69,33 @@ def wheel_runs_on_the_driver(case: Case) -> Iterator[Diagnostic]:
         case.deploy.at("hardware.driver") or case.deploy.at("hardware.gpu"),
     )
     yield replace(found, severity=Severity.WARNING if library and not _geforce(case) else Severity.ERROR)
+
+
+def library_belongs_here(case: Case) -> Iterator[Diagnostic]:
+    """The switch for that library where no driver or card has a use for it: CUDA may not begin then."""
+    if case.on_cpu or not _asked(case):
+        return
+    container = case.deploy.target.kind not in ("process", "systemd")
+    cuda = _cuda_of_image(case) if container else case.facts.engine.wheel_cuda
+    driver = driver_of(case)
+    known = case.facts.lore.drivers.knows(driver) if driver else ""
+    if _geforce(case):
+        severity, why = Severity.ERROR, f"{_named(case)} is a GeForce card, on which CUDA refuses it: error 803 or 804."
+    elif cuda and known and not older(known, cuda):
+        severity, why = (
+            Severity.WARNING,
+            f"Driver {driver} knows CUDA {cuda} itself; the library is made for older ones.",
+        )
+    else:
+        return
+    found = error(
+        "DC572",
+        "NVIDIA's library for older drivers has no place here",
+        f"{SWITCH} puts NVIDIA's library for newer CUDA on older drivers (cuda-compat) before the driver's own. {why}",
+        f"remove engine.env.{SWITCH}",
+        case.deploy.at(("engine", "env", SWITCH)),
+    )
+    yield replace(found, severity=severity)
 
 
 def driver_of(case: Case) -> str:
@@ -104,8 +130,7 @@ def _refused(case: Case, driver: str, cuda: str) -> Verdict | None:
 def _let_through(case: Case, cuda: str, known: str) -> Verdict:
     """What CUDA says in a container that does start."""
     how = case.facts.engine.cuda_compat
-    asked = case.deploy.engine.env.get(SWITCH, "0").strip().lower() in ("1", "true")
-    if how == "always" or (how == "asked" and asked):
+    if how == "always" or _asked(case):
         why = "The image loads NVIDIA's library for newer CUDA on older drivers. "
         if _geforce(case):
             return Severity.ERROR, why + _804(case), []
@@ -119,6 +144,19 @@ def _let_through(case: Case, cuda: str, known: str) -> Verdict:
     why = f'CUDA {cuda.partition(".")[0]} does not begin on it: "the NVIDIA driver on your system is too old".'
     switch = [f'set engine.env.{SWITCH}: "1"'] if how == "asked" and not _geforce(case) else []
     return Severity.ERROR, why, switch
+
+
+def _asked(case: Case) -> bool:
+    """Whether the file switches the library on, in a version that reads the switch (vllm/env_override.py)."""
+    switched = case.deploy.engine.env.get(SWITCH, "0").strip().lower() in ("1", "true")
+    return switched and case.facts.engine.cuda_compat == "asked"
+
+
+def _library_of_ones_own(case: Case, cuda: str) -> str:
+    """vllm 0.33, docs/usage/troubleshooting.md; a version without the switch takes the linker's variable."""
+    switched = case.facts.engine.cuda_compat == "asked"
+    setting = f'{SWITCH}: "1"' if switched else f"LD_LIBRARY_PATH: /usr/local/cuda-{cuda}/compat"
+    return f"install cuda-compat-{cuda.replace('.', '-')} and set engine.env.{setting}"
 
 
 def _804(case: Case) -> str:

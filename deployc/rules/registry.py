@@ -81,6 +81,7 @@ RULES: tuple[Rule, ...] = (
     cards.kernels_are_built,
     driver.image_runs_on_the_driver,
     driver.wheel_runs_on_the_driver,
+    driver.library_belongs_here,
     start.start_check,
     start.share_was_lowered,
     memory.layers_fit_together,

@@ -11,7 +11,7 @@ from configured import A100, GIB, QWEN_7B, card, case_of, facts_of
 from deployc.diagnostics import Diagnostic
 from deployc.facts import engine
 from deployc.facts.drivers import drivers
-from deployc.rules.driver import image_runs_on_the_driver, wheel_runs_on_the_driver
+from deployc.rules.driver import image_runs_on_the_driver, library_belongs_here, wheel_runs_on_the_driver
 from deployc.types.drivers import older
 from deployc.types.facts import GpuFacts
 
@@ -31,7 +31,8 @@ def said(
         engine=f"{{version: {version}, env: {{{env}}}{more}}}",
         target=f"{{kind: {kind}}}",
     )
-    return [*image_runs_on_the_driver(case), *wheel_runs_on_the_driver(case)]
+    rules = (image_runs_on_the_driver, wheel_runs_on_the_driver, library_belongs_here)
+    return [found for rule in rules for found in rule(case)]
 
 
 LIBRARY = 'VLLM_ENABLE_CUDA_COMPATIBILITY: "1"'
@@ -78,6 +79,8 @@ def test_image(one: GpuFacts, version: str, driver: str, env: str, expected: str
         (A100, "0.33.0", "570.133.20", "", "error", "needs driver 580.65.06 or newer"),
         (A100, "0.33.0", "570.133.20", "LD_LIBRARY_PATH: /usr/local/cuda-13.0/compat", "warning", "mends it"),
         (GEFORCE, "0.33.0", "570.133.20", "LD_LIBRARY_PATH: /usr/local/cuda-13.0/compat", "error", "error 804"),
+        (A100, "0.33.0", "570.133.20", LIBRARY, "warning", "mends it"),
+        (A100, "0.16.0", "520.61.05", LIBRARY, "error", "needs driver 525.60.13"),  # not read by that version
         (GEFORCE, "0.33.0", "580", "", "", ""),
     ],
 )
@@ -98,9 +101,28 @@ def test_fixes_name_what_the_driver_runs_as_it_is() -> None:
     assert a100.fix.startswith('set engine.env.VLLM_ENABLE_CUDA_COMPATIBILITY: "1"; or update the driver to 580.65.06')
     assert "engine.image" in a100.fix  # which lets this branch start
     (process,) = said(A100, "0.33.0", "570.133.20", kind="process")
-    assert "install cuda-compat-13-0 and set engine.env.LD_LIBRARY_PATH: /usr/local/cuda-13.0/compat" in process.fix
+    assert 'install cuda-compat-13-0 and set engine.env.VLLM_ENABLE_CUDA_COMPATIBILITY: "1"' in process.fix
+    (before,) = said(A100, "0.16.0", "520.61.05", kind="process")
+    assert "install cuda-compat-12-9 and set engine.env.LD_LIBRARY_PATH: /usr/local/cuda-12.9/compat" in before.fix
     (old,) = said(GEFORCE, "0.33.0", "390.157", kind="process")
     assert old.fix == "update the driver to 580.65.06 or newer"
+
+
+@pytest.mark.parametrize(
+    ("one", "version", "driver", "expected"),
+    [
+        (GEFORCE, "0.33.0", "580.65.06", [("DC572", "error")]),
+        (GEFORCE, "0.33.0", "", [("DC572", "error")]),
+        (A100, "0.33.0", "580.65.06", [("DC572", "warning")]),
+        (A100, "0.33.0", "", []),  # nothing says that it is not needed
+        (A100, "0.33.0", "570.133.20", [("DC570", "warning")]),
+        (A100, "0.16.0", "580.65.06", []),  # not read by that version
+    ],
+)
+def test_the_library_where_it_has_no_place(
+    one: GpuFacts, version: str, driver: str, expected: list[tuple[str, str]]
+) -> None:
+    assert [(d.code, str(d.severity)) for d in said(one, version, driver, LIBRARY)] == expected
 
 
 def test_an_image_of_ones_own_counts_by_its_tag() -> None:
