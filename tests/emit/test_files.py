@@ -206,6 +206,28 @@ def test_the_entry_script_stops_where_a_secret_is_missing(tmp_path: Path) -> Non
     assert "cannot read the secret" in done.stderr
 
 
+def test_the_entry_script_stops_where_a_secret_is_empty(tmp_path: Path) -> None:
+    """With an empty VLLM_API_KEY the engine asks nobody for a key."""
+    (tmp_path / "VLLM_API_KEY").write_text("\n")
+    done = entered(compiled("gpu-merge"), tmp_path, tmp_path)
+    assert done.returncode == 78
+    assert "is empty" in done.stderr
+
+
+@pytest.mark.parametrize("content", [None, "", "\n"])
+def test_the_command_stops_where_the_secret_s_file_holds_none(content: str | None, tmp_path: Path) -> None:
+    (tmp_path / "command.txt").write_text(compiled("secret-file").files["command.txt"])
+    (tmp_path / "keys").mkdir()
+    if content is not None:
+        (tmp_path / "keys" / "api key").write_text(content)
+    (tmp_path / "vllm").write_text("#!/bin/sh\necho started\n")
+    (tmp_path / "vllm").chmod(0o755)
+    places = {"DEPLOYC_MODEL": "/m", "DEPLOYC_FOLDER": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["sh", "command.txt"], cwd=tmp_path, capture_output=True, text=True, env=places)
+    assert done.returncode != 0 and "started" not in done.stdout
+    assert "VLLM_API_KEY" in done.stderr
+
+
 @pytest.fixture
 def engine() -> Iterator[tuple[str, list[int]]]:
     """A server whose /health answers with the statuses of a list, the last one for ever."""

@@ -28,8 +28,8 @@ SHOWN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066
 def written(folder: Path, name: str, serve: bool) -> Path:
     """A deploy.yaml whose model, adapter, template and text are really there, each under this name."""
     for kind, files in (("models", model_files()), ("adapters", adapter_files())):
-        for path, content in files.items():
-            target = folder / kind / name / path
+        for file, content in files.items():
+            target = folder / kind / name / file
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
     for kind, text in (("templates", "{{ messages }}"), ("texts", '{"text": "a"}\n')):
