@@ -22,6 +22,7 @@ ELSEWHERE = {
     "tokenizer-revision": "model.revision",
     "api-key": "target.api_key",
     "lora-modules": "adapters",
+    "config": "engine.args",  # a file of flags: none of them would be checked, and it could set all of the above
 }
 """Flags of `engine.args` that another key of deploy.yaml decides: two places for one thing could disagree."""
 

@@ -56,6 +56,7 @@ def of_a_unit(state: str) -> str:
     [
         (engine_section("  args: {port: 9000}\n"), {}, "DC612", 20),
         (engine_section("  args: {--api_key: x}\n"), {}, "DC612", 20),
+        (engine_section("  args: {config: ./flags.yaml}\n"), {}, "DC612", 20),
         (engine_section("  env: {CUDA_VISIBLE_DEVICES: '1'}\n"), {}, "DC612", 20),
         (engine_section("  env: {'A B': x}\n"), {}, "DC614", 20),
         (engine_section('  env: {A: "x\\ny"}\n'), {}, "DC614", 20),
