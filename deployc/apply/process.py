@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import deployc
+from deployc import files
 from deployc.apply import history, secrets
 from deployc.apply.health import Endpoint
 from deployc.apply.history import Start
@@ -36,7 +37,7 @@ def places(launch: Launch, folder: Path, store: Path) -> dict[str, str]:
     found = {}
     for name, content in launch.paths.items():
         kind, _, place = content.partition(":")
-        found[name] = str(store / place if kind == "store" else (folder / place).resolve())
+        found[name] = str(store / place if kind == "store" else files.beside(folder, place).resolve())
     return found
 
 

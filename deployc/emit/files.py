@@ -125,7 +125,7 @@ def _places(launch: Launch) -> list[dict[str, str]]:
     for name, content in launch.paths.items():
         kind, _, where = content.partition(":")
         places.append({"name": name, "what": f"{what[kind]} {where}"})
-    if any(ref.startswith("file:") and not ref.startswith("file:/") for ref in launch.secrets.values()):
+    if any(ref.startswith("file:") and not ref.startswith(("file:/", "file:~/")) for ref in launch.secrets.values()):
         places.append({"name": "DEPLOYC_FOLDER", "what": "the folder of the deploy.yaml"})
     return places
 

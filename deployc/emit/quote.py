@@ -152,9 +152,8 @@ def shell_secret(reference: str) -> str:
     kind, _, where = reference.partition(":")
     if kind == "env":
         return required(where)
-    if where.startswith("/"):
-        return f'"$(cat {shlex.quote(where)})"'
-    return f'"$(cat "$DEPLOYC_FOLDER"/{shlex.quote(where)})"'
+    root, rest = _root(where)
+    return f'"$(cat "${root}"/{shlex.quote(rest)})"' if root else f'"$(cat {shlex.quote(where)})"'
 
 
 def compose_secret(reference: str) -> str:
@@ -162,6 +161,12 @@ def compose_secret(reference: str) -> str:
     kind, _, where = reference.partition(":")
     if kind == "env":
         return f"environment: {yaml(variable(where))}"
-    if where.startswith("/"):
-        return f"file: {compose(where)}"
-    return f'file: "${{DEPLOYC_FOLDER:?}}/{compose(where)[1:]}'
+    root, rest = _root(where)
+    return f'file: "${{{root}:?}}/{compose(rest)[1:]}' if root else f"file: {compose(where)}"
+
+
+def _root(path: str) -> tuple[str, str]:
+    """The variable of the folder that a path starts from, and the path in it; "" where it is absolute."""
+    if path.startswith("/"):
+        return "", path
+    return ("HOME", path[2:]) if path.startswith("~/") else ("DEPLOYC_FOLDER", path)
