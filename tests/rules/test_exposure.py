@@ -21,6 +21,30 @@ FIRES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ("DC602", "warning", {"target": KEYED % "'::'"}, {"target": KEYED % "'::1'"}),
     ("DC602", "warning", OPEN, {"target": "{kind: docker, bind: 0.0.0.0}"}),
     (
+        "DC604",
+        "error",
+        {"engine": "{version: 0.32.0, image: vllm/vllm-openai:v0.28.0}"},
+        {"engine": "{version: 0.32.0, image: vllm/vllm-openai:v0.32.0-cu129}"},
+    ),
+    (
+        "DC604",
+        "error",
+        {"engine": "{version: 0.32.0, image: 'mirror:5000/vllm/vllm-openai:v0.9.1@sha256:00'}"},
+        {"engine": "{version: 0.32.0, image: vllm/vllm-openai:nightly}"},
+    ),
+    (
+        "DC604",
+        "warning",
+        {"engine": "{version: 0.32.0, image: vllm/vllm-openai:v0.32.1}"},
+        {"engine": "{version: 0.32.0, image: vllm/vllm-openai:v0.28.0}", "target": "{kind: systemd}"},
+    ),
+    (
+        "DC604",
+        "warning",
+        {"engine": "{version: 0.32.0, image: registry/us/serving:1.4.2}"},
+        {"engine": "{version: 0.32.0, image: registry/us/serving:2026-05}"},
+    ),
+    (
         "DC606",
         "error",
         {"rollout": "{health_timeout: 5s}"},
