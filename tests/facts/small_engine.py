@@ -28,9 +28,30 @@ FILES = {
         later = os.environ.setdefault("PUT", "1")
     """,
     "vllm/config/__init__.py": """
+        from vllm.config.compilation import CompilationConfig
+        from vllm.config.speculative import SpeculativeConfig
         from vllm.config.cache import CacheConfig
         from .model import ModelConfig
         from .lora import LoRAConfig
+    """,
+    "vllm/config/compilation.py": """
+        @config
+        class CompilationConfig:
+            mode: int = 3
+            cudagraph_mode: str | None = None
+            traced: set = field(default_factory=set, init=False)
+            LEVELS: ClassVar[int] = 4
+            _hidden: int = 0
+    """,
+    "vllm/config/utils.py": """
+        def config(cls):
+            return dataclass(cls, config=ConfigDict(extra="forbid"))
+    """,
+    "vllm/config/speculative.py": """
+        @dataclass
+        class SpeculativeConfig:
+            method: str | None = None
+            num_speculative_tokens: int = 0
     """,
     "vllm/config/lora.py": """
         from typing import Literal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import pytest
@@ -56,4 +57,6 @@ def test_what_to_set_instead_is_there(name: str) -> None:
     for word in instead.replace(":", " ").split():
         if word.startswith("engine.args."):
             assert word.removeprefix("engine.args.") in shipped(NEWEST).flags
+    for flag, key in re.findall(r"engine\.args\.([a-z-]+): \{(\w+):", instead):
+        assert key in lore(NEWEST).keys[flag]
     assert "{value}" not in instead and "{{" not in instead

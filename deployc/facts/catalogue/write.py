@@ -15,6 +15,7 @@ from deployc import files
 from deployc.facts.catalogue.behaviour import behaviours
 from deployc.facts.catalogue.history import History, at, order, put, text
 from deployc.facts.catalogue.image import image_facts
+from deployc.facts.catalogue.maps import maps
 from deployc.facts.catalogue.methods import methods
 from deployc.facts.catalogue.parser import flags
 from deployc.facts.catalogue.source import Absent, Read, Tree, Unreadable
@@ -34,6 +35,7 @@ def tables(tree: Tree) -> dict[str, Mapping[str, Any]]:
     return {
         "behaviour": behaviours(tree) | _image(tree),
         "flags": {name: {k: v for k, v in encode(flag).items() if k != "name"} for name, flag in known.items()},
+        "maps": maps(tree),
         "methods": methods(tree),
         "variables": variables(tree),
     }
