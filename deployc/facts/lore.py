@@ -26,11 +26,14 @@ def lore(version: str) -> Lore:
     gone = decode(dict[str, Gone], _read("gone.json")["flags"])
     variables, methods, known = _read("variables.json"), _read("methods.json"), versions()
     history: History = _read("vllm/variables.json")
+    maps: History = _read("vllm/maps.json")
     return Lore(
         gone=_gone(gone, version),
         going={name: one for name, one in gone.items() if not _within(version, one.gone, "")},
         came={name: span.since for name, span in flag_spans().items() if not _within(version, span.since, "")},
         formats=formats(version),
+        keys=_keys(at(maps, version)),
+        other_keys=dict(_elsewhen(maps, version)),
         notions=_read("notions.json")["flags"],
         remarks=(*_useless(gone, version), *_remarks(version)),
         elsewhen=dict(_elsewhen(history, version)),
@@ -46,6 +49,7 @@ def lore(version: str) -> Lore:
         drivers=drivers(),
         exposure=exposure(version),
         newest=known[-1],
+        v1_alone=_read("vllm/behaviour.json")["v1_needs"][-1][0],
         behind=_behind(version, known[-1]),
     )
 
@@ -82,8 +86,17 @@ def _useless(gone: Mapping[str, Gone], version: str) -> Iterator[Remark]:
             yield Remark(name, "DC508", "note", says, "remove it", one.source)
 
 
+def _keys(table: Mapping[str, Any]) -> dict[str, dict[str, bool]]:
+    """ "compilation-config.mode" by flag and key."""
+    found: dict[str, dict[str, bool]] = {}
+    for name, value in table.items():
+        flag, _, key = name.partition(".")
+        found.setdefault(flag, {})[key] = bool(value.get("refused"))
+    return found
+
+
 def _elsewhen(history: History, version: str) -> Iterator[tuple[str, str]]:
-    """Of each variable that other versions read and this one does not, when it came, or else when it went."""
+    """Of each name that other versions have and this one does not, when it came, or else when it went."""
     for name in history.keys() - at(history, version).keys():
         entries = history[name]
         later = [since for since, value, *_ in entries if value is not None and not _within(version, since, "")]

@@ -200,6 +200,7 @@ class EngineFacts:
     methods: Mapping[str, Method] = field(default_factory=dict)  # values of --quantization
     lora_ranks: tuple[int, ...] = ()  # values of --max-lora-rank, rising
     wheel_cuda: str = ""  # CUDA of the wheel on the package index, "12.9"; "" = not known
+    v1_needs: Mapping[str, Any] = field(default_factory=dict)  # facts/catalogue/before_v1.py; empty = V1 alone serves
     cuda_compat: str = ""  # when the image loads NVIDIA's library for older drivers: "always" | "asked" | "" = never
 
     def canonical(self, written: str) -> str:

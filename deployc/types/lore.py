@@ -78,6 +78,8 @@ class Lore:
     formats: Formats = field(default_factory=Formats)  # of weights: kernels, and what is refused
     going: Mapping[str, Gone] = field(default_factory=dict)  # those that went after this version
     came: Mapping[str, str] = field(default_factory=dict)  # flag that it does not have yet -> the first that does
+    keys: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)  # flag -> keys of its map -> if others stop it
+    other_keys: Mapping[str, str] = field(default_factory=dict)  # "compilation-config.level" -> "went in vLLM 0.18.0"
     notions: Mapping[str, str] = field(default_factory=dict)  # what people write as if it were a flag -> what to know
     remarks: tuple[Remark, ...] = ()  # those that hold of this version
     elsewhen: Mapping[str, str] = field(default_factory=dict)  # variable of other versions -> "came in vLLM 0.20.0"
@@ -95,6 +97,7 @@ class Lore:
     drivers: Drivers = field(default_factory=Drivers)  # of NVIDIA, by what they run, and the engine's images
     exposure: Exposure = field(default_factory=Exposure)  # what its key does not guard
     newest: str = ""  # version of the catalogue
+    v1_alone: str = ""  # the first version without the engine before V1
     behind: int = 0  # minor releases between this version and the newest
 
 

@@ -182,7 +182,9 @@ def test_batch_defaults_of_the_first_versions(version: str, small: tuple[int, in
         # V1 does not run there yet: _DEFAULT_MAX_NUM_BATCHED_TOKENS of vllm/config.py:61, max_num_seqs of
         # _set_default_args_v0 in vllm/engine/arg_utils.py:1659 (0.8.0)
         ("0.8.0", {"device": "cpu", "tokens": 2048, "seqs": 256}),
-        ("0.9.1", {"device": "cpu", "tokens": 2048, "seqs": 256}),
+        ("0.9.0", {"device": "cpu", "tokens": 2048, "seqs": 256}),
+        # V1, to which the CPU is a card of the host's memory: vllm/engine/arg_utils.py:1554, vllm/platforms/cpu.py:262
+        ("0.9.1", {"device": "cpu", "min_memory": 70 * GIB, "tokens": 8192, "seqs": 1024}),
         ("0.9.2", {"device": "cpu", "tokens": 2048, "seqs": 32}),  # vllm/engine/arg_utils.py:1666
         ("0.10.0", {"device": "cpu", "tokens": 2048, "seqs": 128, "times_world_size": True}),
         ("0.33.0", {"device": "cpu", "tokens": 2048, "seqs": 128, "times_world_size": True}),

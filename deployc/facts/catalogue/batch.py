@@ -3,8 +3,9 @@
 A rule holds where all its conditions do; the first that holds rules. Keys: `device` ("cpu"), `min_memory` (bytes that
 the card has), `gpu` and `not_gpu` (parts of the card's lower-case name, one of which it has, none of which it has),
 `tokens`, `seqs`, and `times_world_size` where both are multiplied by tensor x pipeline parallel size. Values are those
-of the API server, not of the in-process class, and those of the V1 engine. Up to 0.9.1 V1 does not run on the CPU: the
-rule for it is V0's, whose step takes a whole prompt where that is longer than `tokens`.
+of the API server, not of the in-process class, and those of the V1 engine. Up to 0.9.0 V1 does not run on the CPU: the
+rule for it is V0's, whose step takes a whole prompt where that is longer than `tokens`. 0.9.1 takes a CPU for a card of
+the host's memory.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from deployc.facts.catalogue.before_v1 import cpu_runs_v1
 from deployc.facts.catalogue.source import Located, Tree, Unreadable, body, method
 
 _SERVER = "UsageContext.OPENAI_API_SERVER"
@@ -36,9 +38,11 @@ def batch_defaults(tree: Tree) -> tuple[list[dict[str, Any]], str]:
         elif isinstance(node, ast.If) and ast.unparse(node.test) == "current_platform.is_cpu()":
             rules.insert(0, {"device": "cpu"} | _values(node.body, where))
     alike = _values(body(where), where)  # what stands beside the branches: the same for every card
-    if rules and "device" not in rules[0] and method(arguments, "_set_default_args_v0"):
+    if rules and "device" not in rules[0] and not cpu_runs_v1(tree):
         rules.insert(0, _before_v1(tree))
-    rules = [alike | rule if rule.get("device") != "cpu" else rule for rule in rules]
+    elif rules and "device" not in rules[0] and method(arguments, "_set_default_args_v0"):
+        rules = [{"device": "cpu"} | {k: v for k, v in r.items() if k not in ("gpu", "not_gpu")} for r in rules] + rules
+    rules = [alike | rule for rule in rules]
     if len(rules) < 2 or "device" not in rules[0]:
         raise Unreadable(f"{where.place}: no rule for the CPU, or none by card")
     if any(not {"tokens", "seqs"} <= rule.keys() for rule in rules):

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 
 from deployc.facts.catalogue.batch import batch_defaults
+from deployc.facts.catalogue.before_v1 import v1_needs
 from deployc.facts.catalogue.cpu import block_size_of, cpu
 from deployc.facts.catalogue.hints import class_fields
 from deployc.facts.catalogue.runner import runners
@@ -30,7 +31,7 @@ def behaviours(tree: Tree) -> dict[str, Read]:
         "rope_key": _rope_key,
         "cpu": cpu,
     }
-    found = runners(tree)
+    found = runners(tree) | v1_needs(tree)
     for name, read in readers.items():
         try:
             found[name] = read(tree)
