@@ -27,19 +27,20 @@ def lore(version: str) -> Lore:
     variables, methods, known = _read("variables.json"), _read("methods.json"), versions()
     history: History = _read("vllm/variables.json")
     maps: History = _read("vllm/maps.json")
+    now, keys = at(history, version), at(maps, version)
     return Lore(
         gone=_gone(gone, version),
         going={name: one for name, one in gone.items() if not _within(version, one.gone, "")},
         came={name: span.since for name, span in flag_spans().items() if not _within(version, span.since, "")},
         formats=formats(version),
-        keys=_keys(at(maps, version)),
-        other_keys=dict(_elsewhen(maps, version)),
+        keys=_keys(keys),
+        other_keys=dict(_elsewhen(maps, keys, version)),
         notions=_read("notions.json")["flags"],
         remarks=(*_useless(gone, version), *_remarks(version)),
-        elsewhen=dict(_elsewhen(history, version)),
+        elsewhen=dict(_elsewhen(history, now, version)),
         instead=variables["instead"],
         foreign=decode(dict[str, Foreign], variables["foreign"]),
-        choices={name: tuple(now["choices"]) for name, now in at(history, version).items() if "choices" in now},
+        choices={name: tuple(read["choices"]) for name, read in now.items() if "choices" in read},
         numbers=tuple(variables["numbers"]),
         accepts={method: tuple(values) for method, values in methods["accepts"].items()},
         meant=methods["meant"],
@@ -95,9 +96,9 @@ def _keys(table: Mapping[str, Any]) -> dict[str, dict[str, bool]]:
     return found
 
 
-def _elsewhen(history: History, version: str) -> Iterator[tuple[str, str]]:
+def _elsewhen(history: History, now: Mapping[str, Any], version: str) -> Iterator[tuple[str, str]]:
     """Of each name that other versions have and this one does not, when it came, or else when it went."""
-    for name in history.keys() - at(history, version).keys():
+    for name in history.keys() - now.keys():
         entries = history[name]
         later = [since for since, value, *_ in entries if value is not None and not _within(version, since, "")]
         went = [since for since, value, *_ in entries if value is None and _within(version, since, "")]
