@@ -15,7 +15,7 @@ from deployc.build.weights.layout import FLOATS, plan
 from deployc.build.weights.safetensors_file import Reader, layout, shards
 from deployc.diagnostics import Diagnostic, Report, Severity, Stop
 from deployc.facts.adapter import adapter_facts
-from deployc.facts.faults import Fault
+from deployc.facts.faults import Fault, only_other_weights
 from deployc.facts.folder import Folder
 from deployc.facts.model import model_facts
 from deployc.facts.source import is_folder
@@ -25,7 +25,7 @@ from deployc.rules.adapter_shapes.check import read
 from deployc.rules.adapter_shapes.in_memory import by_peft
 from deployc.rules.adapter_shapes.plain_name import guess
 from deployc.types.bundle import Recipe
-from deployc.types.facts import AdapterFacts, ModelFacts
+from deployc.types.facts import AdapterFacts, ModelFacts, pickles
 from deployc.types.groups import Tensor, expand
 from deployc.types.merging import is_streamed
 from deployc.types.scheme import Scheme
@@ -113,6 +113,9 @@ def pins_of(recipe: Recipe, adapter: str) -> dict[str, str]:
 def _model(recipe: Recipe, folder: Path, report: Report) -> ModelFacts | None:
     try:
         facts, _ = model_facts(Folder(folder, recipe.model_source), recipe.model_source, recipe.assume)
+        if found := pickles(facts.files):
+            kind = "pickle, which can run code when it is read"
+            raise only_other_weights(recipe.model_source, ", ".join(found[:3]), kind)
     except Fault as fault:
         report.add(fault.diagnostic)
         return None
