@@ -77,6 +77,21 @@ def _without_method(case: Case, plugin: str, flag: bool) -> str:
     )
 
 
+def experts_are_read(case: Case) -> Iterator[Diagnostic]:
+    """bitsandbytes' 8 bits have no experts: vllm/model_executor/model_loader/bitsandbytes_loader.py ("Prequant
+    BitsAndBytes 8bit models with FusedMoE is not supported yet", 0.23.0)."""
+    said = case.facts.model.quantization
+    if _method(case) != "bitsandbytes" or not said.get("load_in_8bit") or not case.facts.model.architecture.experts:
+        return
+    yield error(
+        "DC583",
+        "this version does not read weights of this method",
+        f"{case.facts.model.source} has experts in bitsandbytes' 8 bits, which the engine's loader refuses.",
+        _on_this_card(case),
+        case.deploy.at("model.source"),
+    )
+
+
 def method_divides(case: Case) -> Iterator[Diagnostic]:
     """Methods whose packed rows cannot be cut: the loader refuses tensor parallelism."""
     method, ranks = _method(case), case.choices.tensor_parallel_size.value

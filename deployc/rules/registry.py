@@ -62,6 +62,7 @@ RULES: tuple[Rule, ...] = (
     formats.fp8_is_multiplied,
     checkpoint.method_is_there,
     checkpoint.method_runs_on_the_card,
+    checkpoint.experts_are_read,
     checkpoint.method_divides,
     checkpoint.bitsandbytes_is_slow,
     checkpoint.fp8_checkpoint_is_widened,

@@ -13,7 +13,8 @@ from deployc.rules import checkpoint
 from deployc.types.facts import Facts, Flag, Method
 
 RULES = (
-    checkpoint.method_is_there, checkpoint.method_runs_on_the_card, checkpoint.method_divides,
+    checkpoint.method_is_there, checkpoint.method_runs_on_the_card, checkpoint.experts_are_read,
+    checkpoint.method_divides,
     checkpoint.bitsandbytes_is_slow, checkpoint.fp8_checkpoint_is_widened, checkpoint.int8_path,
     checkpoint.int8_in_small_batches, checkpoint.widened_and_bound_by_compute,
 )  # fmt: skip
@@ -181,3 +182,17 @@ def test_a_capability_that_the_method_asks_for() -> None:
     (found,) = [d for d in said(facts) if d.code == "DC251"]
     assert "bitsandbytes weights" in found.detail and "from 9.0 on" in found.detail
     assert "DC251" not in codes(with_methods(BNB4, bitsandbytes=Method(least=(8, 0))))
+
+
+MOE = QWEN_7B | {
+    "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "hidden_size": 2048, "num_hidden_layers": 2,
+    "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "moe_intermediate_size": 768,
+    "num_experts": 8, "num_experts_per_tok": 2, "decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": True,
+}  # fmt: skip
+
+
+def test_experts_in_eight_bits_of_bitsandbytes() -> None:
+    for config, found in ((BNB8, True), (BNB4, False)):
+        mixture = MOE | {"quantization_config": config["quantization_config"]}
+        assert ("DC583" in codes(facts_of(mixture, (H200,)))) == found
+        assert "DC583" not in codes(facts_of(config, (H200,)))
