@@ -175,3 +175,29 @@ def test_compose_reads_the_same_texts(tmp_path: File) -> None:
         assert mounted == {given[name] for name in launch.paths}, one.name
         files = {s["file"].replace("$$", "$") for s in read.get("secrets", {}).values() if "file" in s}
         assert files == {w if w[0] == "/" else f"/f/{w}" for k, _, w in references(one.bundle) if k == "file"}
+
+
+@pytest.mark.docker
+def test_docker_builds_the_same_words() -> None:
+    """The Dockerfile's variables and command on an empty image, as `docker inspect` shows them."""
+    if subprocess.run(["docker", "info"], capture_output=True).returncode:
+        assert not os.environ.get("DEPLOYC_REQUIRE_DOCKER"), "a Docker engine is asked for, and not here"
+        pytest.skip("no Docker engine here")
+    for one in random.Random(11).sample(shipped(), 15):
+        text = one.bundle.files["Dockerfile"].replace("\\\n", " ")
+        kept = [line for line in text.split("\n") if line.startswith(("ENV ", "ENTRYPOINT ", "CMD "))]
+        dockerfile = "\n".join((text.split("\n")[0], "FROM scratch", *kept, ""))
+        built = subprocess.run(["docker", "build", "-q", "-"], input=dockerfile, capture_output=True, text=True)
+        assert built.returncode == 0, (one.name, built.stderr)
+        image = built.stdout.strip()
+        shown = json.loads(subprocess.run(["docker", "inspect", image], capture_output=True, check=True).stdout)
+        subprocess.run(["docker", "rmi", image], capture_output=True, check=True)
+        launch, made = one.bundle.launches[0], shown[0]["Config"]
+        variables = dict(variable.split("=", 1) for variable in made["Env"])
+        assert {
+            name: value for name, value in launch.env.items() if not name.startswith("CUDA_")
+        }.items() <= variables.items()
+        words = [*made["Entrypoint"][2:], *made["Cmd"]]  # behind /bin/sh and the entry script
+        assert len(words) == len(launch.argv), one.name
+        for word, written in zip(words[:-4], launch.argv[:-4], strict=True):  # then host and port, the container's own
+            assert word == written or "${DEPLOYC_" in written, one.name
