@@ -30,5 +30,5 @@ def profiles() -> Path:
 
 
 def pages() -> Path:
-    """What each code of a diagnostic means, one Markdown file a code."""
+    """What each code of a diagnostic means, one Markdown file a code; in Chinese in zh/."""
     return data_root() / "docs" / "codes"

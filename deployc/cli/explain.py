@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from typing import Annotated
@@ -17,11 +18,14 @@ def command(
     json: options.Json = False,
     no_color: options.NoColor = False,
 ) -> int:
-    """Say what a code means and what to do about it. Example: deployc explain DC302"""
+    """Say what a code means and what to do about it, in Chinese where DEPLOYC_LANG or the locale is zh.
+    Example: deployc explain DC302"""
     from deployc.data import pages
     from deployc.views import pages as view
 
     files = {path.stem: path for path in sorted(pages().glob("DC*.md"))}
+    language = view.language(os.environ)
+    translated = {path.stem: path for path in sorted((pages() / language).glob("DC*.md"))}
     color, width = show.color(sys.stdout, no_color), show.width(sys.stdout)
     if code is None:
         known = [view.read(path.read_text(encoding="utf-8")) for path in files.values()]
@@ -29,18 +33,22 @@ def command(
             codes = [{"code": page.code, "summary": page.summary, "about": view.room(page.code)} for page in known]
             show.json({"format_version": "1.0", "codes": codes})
         else:
-            show.text(view.listing({page.code: page.summary for page in known}, color=color, width=width))
+            listed = view.listing({page.code: page.summary for page in known}, color=color, width=width)
+            show.text(listed + (f"\n{view.translated(translated, width)}" if translated else ""))
         return ExitCode.OK
     name = _name(code)
     if name not in files:
         near = view.near(code, files)
         hint = f" Near it: {', '.join(near)}." if near else ""
         raise typer.BadParameter(f"{code!r} is no code.{hint} `deployc explain` lists all of them.")
-    page = view.read(files[name].read_text(encoding="utf-8"))
+    if name in translated:
+        page = view.read(translated[name].read_text(encoding="utf-8"), language)
+    else:
+        page = view.read(files[name].read_text(encoding="utf-8"))
     if json:
         show.json(view.document(page))
     else:
-        show.text(view.shown(page, color=color, width=width))
+        show.text(view.shown(page, language, color=color, width=width))
     return ExitCode.OK
 
 

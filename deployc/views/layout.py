@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from unicodedata import combining, east_asian_width
 
 STYLES = {
@@ -9,6 +10,9 @@ STYLES = {
     "strong": "1", "dim": "2", "place": "1;34",
 }  # fmt: skip
 TAB = 4
+_NOT_FIRST = frozenset("，。、；：？！）》」』】〉…")
+_NOT_LAST = frozenset("（《「『【〈")
+"""Chinese punctuation that begins no line, and such that ends none."""
 _DIRECTION = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Marks that reorder what is shown: a source line with one of them reads as something that it is not."""
 
@@ -81,16 +85,32 @@ def wrap(text: str, columns: int, first: str = "", rest: str | None = None) -> l
     return lines
 
 
+def joined(lines: Iterable[str]) -> str:
+    """Lines of a paragraph as one: with a space between words, with none between wide characters, which have none."""
+    text = ""
+    for line in lines:
+        beside = text[-1:] + line[:1]
+        apart = text and not all(map(_wide, beside)) and not (_NOT_FIRST | _NOT_LAST) & set(beside)
+        text += f" {line}" if apart else line
+    return text
+
+
 def _pieces(text: str) -> list[str]:
-    """What may not be broken, spaces at its end: words, and single wide characters."""
+    """What may not be broken, spaces at its end: words, and single wide characters with their punctuation."""
     pieces: list[str] = []
     for character in text:
-        glued = pieces and not pieces[-1].endswith(" ") and not _wide(character) and not _wide(pieces[-1][-1])
-        if pieces and (character == " " or glued):
+        if pieces and (character == " " or _glued(pieces[-1][-1], character)):
             pieces[-1] += character
         else:
             pieces.append(character)
     return pieces
+
+
+def _glued(before: str, character: str) -> bool:
+    """Whether no line may end between these two."""
+    if before == " ":
+        return False
+    return character in _NOT_FIRST or before in _NOT_LAST or not (_wide(before) or _wide(character))
 
 
 def _fitting(text: str, columns: int) -> str:

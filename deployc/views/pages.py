@@ -1,4 +1,5 @@
-"""The page of a code (docs/codes/DC302.md): read into its parts, and shown as plain text on a terminal."""
+"""The page of a code (docs/codes/DC302.md, in Chinese docs/codes/zh/DC302.md): read into its parts, and shown as plain
+text on a terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
-from deployc.views.layout import escape, paint, wrap
+from deployc.views.layout import escape, joined, paint, wrap
 
 ROOMS = (
     (100, 149, "reading the file"),
@@ -39,8 +40,17 @@ PARTS = {
     "source": "Source",
 }
 """Name in JSON -> the bold words that begin this part of a page; all of them, in this order."""
+IN_CHINESE = {"what": "是什么", "why": "为什么", "check": "自己核对", "fix": "怎么改", "source": "出处"}
+"""The same words of a page in Chinese."""
+HEADINGS = {"en": PARTS, "zh": IN_CHINESE}
+"""Language -> its words."""
+NOT_IN_CHINESE = "（{code} 还没有中文说明，以下是英文原文。）"
+HAVE_CHINESE = "有中文说明的代码："
 _HEAD = re.compile(r"# (DC\d{3}): (.+)\Z")
-_PART = re.compile(rf"^\*\*({'|'.join(PARTS.values())})\*\*[ \n]", re.MULTILINE)
+_PART = {
+    language: re.compile(rf"^\*\*({'|'.join(headings.values())})\*\*[ \n]", re.MULTILINE)
+    for language, headings in HEADINGS.items()
+}
 _LINK = re.compile(r"\[([^\]\n]+)\]\(([^)\s]+)\)")
 _MARKED = re.compile(r"(`[^`\n]+`)|\*\*([^*\n]+)\*\*")
 
@@ -50,6 +60,7 @@ class Page:
     """What is known of a code; the parts are Markdown, "" where the page lacks one."""
 
     code: str
+    language: str
     summary: str
     what: str
     why: str
@@ -58,15 +69,23 @@ class Page:
     source: str
 
 
-def read(text: str) -> Page:
-    """The page in a file of docs/codes/. Raises ValueError where its first line is not `# DC302: summary`."""
+def language(environ: Mapping[str, str]) -> str:
+    """ "zh" or "en": by DEPLOYC_LANG where it is set, else by the locale of messages as POSIX finds it."""
+    names = ("DEPLOYC_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
+    said = next((environ[name] for name in names if environ.get(name)), "")
+    return "zh" if said.lower().startswith("zh") else "en"
+
+
+def read(text: str, language: str = "en") -> Page:
+    """The page in a file of docs/codes/, or of its folder of that language. Raises ValueError where its first line is
+    not `# DC302: summary`."""
     first, _, body = text.partition("\n")
     head = _HEAD.match(first.rstrip())
     if head is None:
         raise ValueError(f"{first!r} is not `# DC302: summary`")
-    _, *found = _PART.split(body)
+    _, *found = _PART[language].split(body)
     told = {name: content.strip() for name, content in zip(found[::2], found[1::2], strict=True)}
-    return Page(head[1], head[2], **{part: told.get(words, "") for part, words in PARTS.items()})
+    return Page(head[1], language, head[2], **{part: told.get(words, "") for part, words in HEADINGS[language].items()})
 
 
 def room(code: str) -> str:
@@ -80,10 +99,12 @@ def document(page: Page) -> dict[str, str]:
     return {"format_version": "1.0", **asdict(page)}
 
 
-def shown(page: Page, *, color: bool = False, width: int = 80) -> str:
-    """The page as a terminal shows it: a heading, then each part under its name; code is never wrapped."""
-    blocks = ["\n".join(paint(line, "strong", color) for line in wrap(f"{page.code}: {page.summary}", width))]
-    for part, words in PARTS.items():
+def shown(page: Page, language: str = "en", *, color: bool = False, width: int = 80) -> str:
+    """The page as a terminal shows it: a heading, then each part under its name; code is never wrapped. A page that is
+    not in the language asked for says so first."""
+    blocks = ["\n".join(wrap(NOT_IN_CHINESE.format(code=page.code), width))] if language != page.language else []
+    blocks.append("\n".join(paint(line, "strong", color) for line in wrap(f"{page.code}: {page.summary}", width)))
+    for part, words in HEADINGS[page.language].items():
         if told := getattr(page, part):
             lines = [line for paragraph in _paragraphs(told) for line in ["", *_lines(paragraph, color, width)]]
             blocks.append("\n".join([paint(words, "strong", color), *lines[1:]]))
@@ -99,6 +120,11 @@ def listing(summaries: Mapping[str, str], *, color: bool = False, width: int = 8
             lines = [line for code in rows for line in wrap(summaries[code], width, f"  {code}  ", " " * 9)]
             blocks.append("\n".join([paint(about, "strong", color), *lines]))
     return "\n\n".join(blocks) + "\n"
+
+
+def translated(codes: Iterable[str], width: int = 80) -> str:
+    """The line of a listing that names the codes with a page in Chinese."""
+    return "\n".join(wrap(HAVE_CHINESE + " ".join(codes), width, rest="  ")) + "\n"
 
 
 def near(code: str, codes: Iterable[str], most: int = 5) -> list[str]:
@@ -124,7 +150,7 @@ def _lines(paragraph: str, color: bool, width: int) -> list[str]:
         return [paint(f"      {escape(line)}".rstrip(), "place", color) for line in paragraph.split("\n")[1:-1]]
     lines: list[str] = []
     for item in re.split(r"\n(?=- )", paragraph):
-        text = " ".join(line.strip() for line in item.split("\n"))
+        text = joined(line.strip() for line in item.split("\n"))
         text = _LINK.sub(lambda link: link[1] if link[1] in link[2] else f"{link[1]} ({link[2]})", text)
         bullet = text.startswith("- ")
         lines += wrap(text.removeprefix("- "), width, "  - " if bullet else "  ")
