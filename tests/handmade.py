@@ -79,6 +79,7 @@ def flag_catalogue() -> dict[str, Flag]:
         Flag("allowed-origins", "json"),
         Flag("middleware", "list"),
         Flag("headless", "bool"),
+        Flag("enable-chunked-prefill", "bool", aliases=("no-enable-chunked-prefill",)),
         Flag("shutdown-timeout", "int"),
         Flag("api-server-count", "int"),
         Flag("block-size", "int"),

@@ -103,10 +103,8 @@ def named(flag: FoundFlag, engine: Engine) -> tuple[str, Any]:
         return "compilation-config", {"level": typed(_LEVEL, flag.value)}  # before there were levels: -O3 was its key
     name = "optimization-level" if flag.name == "O" else canonical(flag.name, engine)
     value = value_of(flag, engine.known(name))
-    negative = flag.name.startswith("no-") and flag.name not in engine.facts.flags
-    if negative and name == flag.name and flag.name[3:] in engine.facts.flags:
-        name = flag.name[3:]
-    return (name, value is not True) if negative and name != flag.name else (name, value)
+    positive, off = engine.facts.positive(flag.name)
+    return (positive, value is not True) if off else (name, value)
 
 
 def value_of(flag: FoundFlag, known: Flag | None) -> Any:

@@ -17,18 +17,12 @@ _FACTOR = {"k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**3
 def written_flag(deploy: Deploy, facts: Facts, name: str) -> tuple[Any, str] | None:
     """The value of `engine.args.<name>` however it is spelt, and its `because`; None where it is not set."""
     for key, value in deploy.engine.args.items():
-        if facts.engine.canonical(_positive(key)) != name:
-            continue
-        at = deploy.at(("engine", "args", key))
-        off = _positive(key) != key and isinstance(value, bool)  # `no-x: true` is `x: false`
-        return (not value if off else value), f"{at.file}:{at.line}" if at else "default"
+        found, off = facts.engine.positive(key)
+        if found == name:
+            at = deploy.at(("engine", "args", key))
+            turned = not value if off and isinstance(value, bool) else value  # `no-x: true` is `x: false`
+            return turned, f"{at.file}:{at.line}" if at else "default"
     return None
-
-
-def _positive(written: str) -> str:
-    """ "enable-x" of `--no-enable-x`, which the catalogue names as an alias of it."""
-    name = written.lstrip("-").replace("_", "-")
-    return name.removeprefix("no-") if name.startswith("no-") else written
 
 
 def written_count(deploy: Deploy, facts: Facts, name: str) -> Choice[int] | None:

@@ -55,9 +55,8 @@ def user_flags(deploy: Deploy, engine: EngineFacts, places: Placeholders) -> dic
 
 def _inverted(written: str, value: Any, engine: EngineFacts) -> tuple[str, bool] | None:
     """`no-x: true` is `x: false`."""
-    name = written.lstrip("-").replace("_", "-").removeprefix("no-")
-    negative = name != written.lstrip("-").replace("_", "-")
-    return (name, not value) if negative and name in engine.flags and isinstance(value, bool) else None
+    name, off = engine.positive(written)
+    return (name, not value) if off and isinstance(value, bool) else None
 
 
 def _user_flag(name: str, value: Any, because: str, engine: EngineFacts, places: Placeholders) -> EngineFlag | None:

@@ -185,7 +185,7 @@ def set_twice(case: Case) -> Iterator[Diagnostic]:
     spelt: dict[str, str] = {}
     for written in case.deploy.engine.args:
         name = case.facts.engine.canonical(written)
-        positive = name[3:] if name.startswith("no-") and name[3:] in case.facts.engine.flags else name
+        positive, _ = case.facts.engine.positive(written)
         first = spelt.setdefault(positive, written)
         if first != written:
             yield error(

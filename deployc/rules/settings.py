@@ -33,14 +33,12 @@ def written(case: Case) -> dict[str, Setting]:
 
 def _flags(case: Case) -> Iterator[tuple[str, Setting]]:
     """`no-x: true` is `x: false`; a map counts by its keys too."""
-    flags = case.facts.engine.flags
     for written, value in case.deploy.engine.args.items():
         if value is None:
             continue
-        at, name = case.deploy.at(("engine", "args", written)), case.facts.engine.canonical(written)
-        positive = written.replace("_", "-").removeprefix("no-")
-        if written.startswith("no-") and positive in flags and isinstance(value, bool):
-            yield positive, Setting(text(not value), at)
+        at, (name, off) = case.deploy.at(("engine", "args", written)), case.facts.engine.positive(written)
+        if off and isinstance(value, bool):
+            yield name, Setting(text(not value), at)
             continue
         yield name, Setting(text(value), at)
         for key, inner in value.items() if isinstance(value, dict) else ():

@@ -154,6 +154,14 @@ class GpuFacts:
     driver: str = ""  # of this machine, where NVML was asked
 
 
+def opposite(name: str) -> str:
+    """ "disable-x" of "enable-x" and the other way round; "" of any other name."""
+    for prefix, other in (("enable-", "disable-"), ("disable-", "enable-")):
+        if name.startswith(prefix):
+            return other + name.removeprefix(prefix)
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Flag:
     """One option of the engine's command line at one version."""
@@ -164,6 +172,12 @@ class Flag:
     default: str | None = None
     aliases: tuple[str, ...] = ()  # other spellings, e.g. "tp"; "no-enable-lora" where a boolean has its `--no-` twin
     deprecated: str = ""  # what the engine says of its going; "" = it stays
+
+    def turned_off_by(self, alias: str) -> bool:
+        """Whether one of the aliases is a switch's opposite: `no-x` of `x`, `disable-x` of `enable-x` (0.33 on)."""
+        return self.type == "bool" and (
+            alias.startswith("no-") or alias in {opposite(self.name), *map(opposite, self.aliases)}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +227,15 @@ class EngineFacts:
         if name not in self.flags:
             name = next((known.name for known in self.flags.values() if name in known.aliases), name)
         return name + dot + key
+
+    def positive(self, written: str) -> tuple[str, bool]:
+        """The canonical name, and whether the spelling turns a switch off: `no-x` does, with or without an own twin."""
+        name = written.lstrip("-").replace("_", "-")
+        found = self.canonical(written)
+        if found in self.flags:
+            return found, found != name and self.flags[found].turned_off_by(name)
+        switch = self.flags.get(name.removeprefix("no-"))
+        return (switch.name, True) if switch is not None and switch.type == "bool" else (found, False)
 
     def model_runner(self, model: Architecture, *, quantized: bool = False, speculative: str = "") -> str:
         """ "V1" | "V2": the default for such a model; `quantized` = its config.json has a quantization_config."""

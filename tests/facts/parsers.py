@@ -13,10 +13,11 @@ from deployc.facts.catalogue.history import at, release
 RECORDED = json.loads((Path(__file__).parent / "data" / "vllm_parsers.json").read_text())
 VERSIONS: tuple[str, ...] = tuple(RECORDED["versions"])
 
-_SWITCHES = ("BooleanOptionalAction", "_StoreTrueAction", "_StoreFalseAction", "StoreBoolean")
+_SWITCHES = ("BooleanOptionalAction", "EnableDisableAction", "_StoreTrueAction", "_StoreFalseAction", "StoreBoolean")
 _KINDS = {
     None: "str", "str": "str", "int": "int", "float": "float", "loads": "json", "union_dict_and_str": "json",
     "human_readable_int": "size", "human_readable_int_or_auto": "size", "nullable_str": "str", "nullable_kvs": "str",
+    "parse_reasoning_parser": "str",
     "bool": "str", "_compute_kwargs.<locals>.parse_dataclass": "json", "get_kwargs.<locals>.<lambda>": "json",
     "get_kwargs.<locals>.parse_dataclass": "json", "PoolerConfig.from_json": "json",
     "KVTransferConfig.from_cli": "json", "CompilationConfig.from_cli": "json",

@@ -133,15 +133,15 @@ def _stand_in(wrong: Exception, finder: Finder) -> None:
     sys.stderr.write(f"stood in for: {said}\n")
 
 
-def of(name: str, action: argparse.Action) -> dict[str, Any]:
-    """What the action holds; `type` is the innermost function where one wraps another."""
+def of(name: str, action: argparse.Action, spelled: list[str]) -> dict[str, Any]:
+    """What the action holds; `type` is the innermost function where one wraps another, `spelled` all that is taken."""
     kind: Any = action.type
     optional = False
     while (cells := getattr(kind, "__closure__", None)) and "return_type" in kind.__code__.co_freevars:
         optional = optional or "optional" in kind.__qualname__
         kind = cells[kind.__code__.co_freevars.index("return_type")].cell_contents
     made = {
-        "options": [o for o in action.option_strings if o != name],
+        "options": [option for option in spelled if option != name],
         "action": type(action).__name__,
         "type": None if kind is None else getattr(kind, "__qualname__", repr(kind)),
         "optional": optional,
@@ -206,7 +206,8 @@ def main() -> int:
     for action in made._actions:
         if action.option_strings and "--help" not in action.option_strings:
             name = next(option for option in action.option_strings if option.startswith("--"))
-            found[name.removeprefix("--")] = of(name, action)
+            spelled = [option for option, of_it in made._option_string_actions.items() if of_it is action]
+            found[name.removeprefix("--")] = of(name, action, spelled)
     sys.stdout.write(json.dumps(found) + "\n")
     return 0
 

@@ -12,6 +12,7 @@ from deployc.types.facts import Flag
 
 UNKNOWN = {
     "log-error-stack": "of an environment variable",
+    "mm-hasher-algorithm": "of an environment variable",
     "ssl-cert-reqs": "a constant of Python's ssl",
     "limit-mm-per-prompt": "a field behind a cast",
     "compilation-config": "a configuration that prints itself as a map",

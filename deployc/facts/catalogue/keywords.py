@@ -22,12 +22,13 @@ class Derivation:
 
     `by_hint` = from the members of its type (0.8.5 on); else from whether it is optional (0.8.4). `sizes` are the
     integers that take "16k". `closed` = the values of a Literal are all that is taken, even where its type has `str`
-    beside it (up to 0.10.1).
+    beside it (up to 0.10.1). `paired` = the parser gives `--enable-x` its `--disable-x` and the other way round (0.33).
     """
 
     by_hint: bool = True
     sizes: frozenset[str] = frozenset()
     closed: bool = False
+    paired: bool = False
 
 
 def derivation(tree: Tree) -> Derivation:
@@ -50,8 +51,20 @@ def derivation(tree: Tree) -> Derivation:
         if isinstance(branch, ast.If) and "contains_type(type_hints, int)" in ast.unparse(branch.test):
             inside = [n for statement in branch.body for n in ast.walk(statement)]
             texts = [n.value for n in inside if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-            return Derivation(True, frozenset(text for text in texts if "_" in text and text.isidentifier()), closed)
+            sizes = frozenset(text for text in texts if "_" in text and text.isidentifier())
+            return Derivation(True, sizes, closed, _paired(tree))
     raise Unreadable(f"{module.path}:{getattr(compute, 'lineno', 0)} does not say which integers take a suffix")
+
+
+def _paired(tree: Tree) -> bool:
+    """Raises Unreadable where the parser puts another action in the place of argparse's own than this reader knows."""
+    module = tree.module("vllm.utils.argparse_utils")
+    text = tree.text(module.path) if module else ""
+    if "BooleanOptionalAction" not in text:
+        return False
+    if '{"--enable-": "--disable-", "--disable-": "--enable-"}' not in text:
+        raise Unreadable("vllm/utils/argparse_utils.py: what it makes of BooleanOptionalAction is not known")
+    return True
 
 
 def keywords(field: ClassField, how: Derivation) -> dict[str, Any]:

@@ -9,16 +9,20 @@ from typing import Any
 
 from deployc.facts.catalogue.source import Located
 from deployc.facts.catalogue.values import UNKNOWN, Parsed
-from deployc.types.facts import Flag
+from deployc.types.facts import Flag, opposite
 
 
-def option(names: list[str], keys: dict[str, Any]) -> Flag:
-    """The flag that `add_argument(*names, **keys)` makes; its name is the first long option."""
+def option(names: list[str], keys: dict[str, Any], paired: bool = False) -> Flag:
+    """The flag that `add_argument(*names, **keys)` makes; its name is the first long option.
+
+    `paired` = a switch has its opposite too, `disable-x` of `enable-x`.
+    """
     long = [name.removeprefix("--") for name in names if name.startswith("--")]
     kind = _kind(keys)
     aliases = [*long[1:], *(name[1:] for name in names if not name.startswith("--"))]
     if keys.get("action") == "BooleanOptionalAction":  # argparse adds the twin to each long option
         aliases += [f"no-{name}" for name in long]
+        aliases += [opposite(name) for name in long if paired and opposite(name)]
     choices = ["true", "false"] if _takes_a_word(keys) else keys.get("choices")
     known = isinstance(choices, list) and UNKNOWN not in choices
     return Flag(

@@ -139,7 +139,7 @@ class Walk:
         if not all(isinstance(name, str) for name in names):
             raise Unreadable(f"{where.module.path}:{node.lineno}: an option without a readable name")
         if names[0].startswith("-"):
-            made = option(names, keys)
+            made = option(names, keys, self.reader.how.paired)
             self.found[made.name] = made
 
 

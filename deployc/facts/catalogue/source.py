@@ -45,6 +45,7 @@ class Module:
         self.path = path
         self.names: dict[str, ast.AST] = {}
         self.imports: dict[str, tuple[str, str | None]] = {}
+        self.stars: list[str] = []  # modules whose names are all taken in
         self.read(ast.parse(text).body)
 
     def read(self, body: list[ast.stmt]) -> None:
@@ -57,6 +58,8 @@ class Module:
                     self.names[name] = value
                 case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
                     self.names[name] = value
+                case ast.ImportFrom(names=[ast.alias(name="*")]):
+                    self.stars.append(self._absolute(node))
                 case ast.ImportFrom():
                     self.imports |= {a.asname or a.name: (self._absolute(node), a.name) for a in node.names}
                 case ast.Import():
@@ -105,7 +108,7 @@ class Tree:
             if name in module.names:
                 return Located(module, module.names[name])
             if name not in module.imports:
-                return None
+                return self._starred(module, name)
             dotted, inner = module.imports[name]
             whole = self.module(dotted if inner is None else f"{dotted}.{inner}")
             target = self.module(dotted)
@@ -115,6 +118,11 @@ class Tree:
                 return None
             module, name = target, inner
         return None
+
+    def _starred(self, module: Module, name: str) -> Located | Module | None:
+        """The name among those that `from … import *` takes in."""
+        known = (self.module(star) for star in module.stars)
+        return next((found for one in known if one and (found := self.find(one, name)) is not None), None)
 
     def definition(self, dotted: str, name: str) -> Located:
         """A top-level definition that must be there. Raises Unreadable."""
