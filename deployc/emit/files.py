@@ -106,6 +106,7 @@ def _unit(shipment: Shipment, unit: str, launch: Launch, common: Mapping[str, st
         secrets=list(launch.secrets),
         env=launch.env,
         devices=bool(launch.devices),
+        privileged_port=launch.port < 1024,  # of ip(7): not for a user without rights, which the unit's is
     )
 
 

@@ -69,6 +69,15 @@ def test_every_cache_of_the_image_lies_below_its_volume() -> None:
     assert {"type": "volume", "source": "cache", "target": "/home/deployc/.cache"} in mounts
 
 
+@pytest.mark.parametrize(("port", "may"), [(443, True), (1023, True), (1024, False), (8000, False)])
+def test_a_unit_may_listen_on_its_port(port: int, may: bool) -> None:
+    bundle, _ = compile_bundle(deploy_of(QWEN_ON_4090 + f"  port: {port}\n"), facts(), choices(), prediction())
+    assert bundle is not None
+    unit = bundle.files["domain-qa.service"]
+    assert ("\nAmbientCapabilities=CAP_NET_BIND_SERVICE\n" in unit) == may
+    assert ("\nCapabilityBoundingSet=\n" in unit) == (not may)
+
+
 def test_a_unit_leaves_the_engine_its_sockets_and_cards() -> None:
     bundle, _ = compile_bundle(deploy_of(QWEN_ON_4090), facts(), choices(), prediction())
     assert bundle is not None

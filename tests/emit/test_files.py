@@ -43,7 +43,7 @@ CASES: dict[str, dict[str, Any]] = {
         "facts": facts(cards=2),
     },
     "odd": {"text": edited(QWEN_ON_4090, {"engine:\n": ODD_ENGINE})},
-    "bake": {"text": QWEN_ON_4090 + "  image_mode: bake\n  bind: '::1'\n"},
+    "bake": {"text": QWEN_ON_4090 + "  image_mode: bake\n  bind: '::1'\n  port: 443\n"},
     "secret-file": {"text": edited(QWEN_ON_4090, {"{env: DEPLOYC_API_KEY}": "{file: keys/api key}"})},
 }  # fmt: skip
 GOLDEN = ("gpu-merge", "cpu", "replicas")

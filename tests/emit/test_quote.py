@@ -133,7 +133,7 @@ def test_secrets_are_named_by_reference() -> None:
     assert quote.shell_secret("env:KEY") == '"${KEY:?}"'
     assert quote.shell_secret("file:/run/k ey") == "\"$(cat '/run/k ey')\""
     assert quote.shell_secret("file:keys/a") == '"$(cat "$DEPLOYC_FOLDER"/keys/a)"'
-    assert quote.shell_secret("file:~/a b") == "\"$(cat \"$HOME\"/'a b')\""
+    assert quote.shell_secret("file:~/a b") == '"$(cat "$HOME"/\'a b\')"'
     assert quote.compose_secret("file:~/a") == 'file: "${HOME:?}/a"'
     assert quote.compose_secret("env:KEY") == 'environment: "KEY"'
     assert quote.compose_secret("file:/run/k$") == 'file: "/run/k$$"'
