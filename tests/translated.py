@@ -8,7 +8,8 @@ from collections import Counter
 FENCE = re.compile(r"^```.*?^```[^\S\n]*$", re.DOTALL | re.MULTILINE)
 _CODE = re.compile(r"`([^`\n]+(?:\n[^`\n]+)?)`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)|(https?://[^\s)`：；，。（）]*[\w/])")
-_NUMBER = re.compile(r"(?<![\w.-])\d+(?:[.,]\d+)*")
+_NUMBER = re.compile(r"(?<![\w.])(\d+(?:[.,]\d+)*)(?: ?(%|[KMGT]i?B|ms|min|s|分钟|秒)(?![A-Za-z]))?")
+_UNITS = {"分钟": "min", "秒": "s"}
 
 
 def blocks(text: str) -> list[str]:
@@ -28,4 +29,13 @@ def links(text: str) -> Counter[str]:
 
 def figures(text: str) -> Counter[str]:
     """The numbers of the prose: none within code, a name ("H200", "Qwen2.5") or an address."""
-    return Counter(_NUMBER.findall(_LINK.sub("", _CODE.sub("", FENCE.sub("", text)))))
+    return Counter(number for number, _ in _NUMBER.findall(_prose(text)))
+
+
+def quantities(text: str) -> Counter[str]:
+    """The same with their units, as English writes them: "5 min" of "5 分钟"."""
+    return Counter(f"{number} {_UNITS.get(unit, unit)}".strip() for number, unit in _NUMBER.findall(_prose(text)))
+
+
+def _prose(text: str) -> str:
+    return _LINK.sub("", _CODE.sub("", FENCE.sub("", text)))
