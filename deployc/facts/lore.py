@@ -12,7 +12,7 @@ from deployc.data import profiles
 from deployc.facts.catalogue.history import History, at, release
 from deployc.facts.codec import decode
 from deployc.facts.drivers import drivers
-from deployc.facts.engine import flag_spans, versions
+from deployc.facts.engine import Span, flag_spans, versions
 from deployc.facts.exposure import exposure
 from deployc.facts.formats import formats
 from deployc.types.lore import Foreign, Gone, Hole, Lore, Remark
@@ -56,13 +56,25 @@ def lore(version: str) -> Lore:
 
 
 def _gone(told: Mapping[str, Gone], version: str) -> dict[str, Gone]:
-    """Those that this version no longer has: as told, and in every other spelling that the parsers had."""
-    found = {name: one for name, one in told.items() if _within(version, one.gone, "")}
-    for spelled, span in flag_spans().items():
+    """Those that this version no longer has: as told, and in every other spelling that the parsers had.
+
+    A name may come again: disable-log-requests went in 0.17.0, and is the opposite of enable-log-requests from 0.33.0.
+    """
+    spans = flag_spans()
+    found = {
+        name: one
+        for name, one in told.items()
+        if _within(version, one.gone, "") and not (name in spans and _has(spans[name], version))
+    }
+    for spelled, span in spans.items():
         if spelled not in told and span.until and _within(version, span.until, ""):
             of_parsers = Gone(span.until, f"the option parsers of the versions around {span.until}")
             found[spelled] = replace(told.get(span.flag, of_parsers), gone=span.until)
     return found
+
+
+def _has(span: Span, version: str) -> bool:
+    return _within(version, span.since, span.until or "")
 
 
 def all_remarks() -> tuple[Remark, ...]:

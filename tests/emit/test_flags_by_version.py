@@ -85,3 +85,11 @@ def test_reasoning_is_switched_on_where_the_parser_alone_does_not(version: str) 
     made, _ = launch(version, "every key")
     assert ("--enable-reasoning" in made.argv) == version.startswith("0.8.")
     assert "--reasoning-parser deepseek_r1" in " ".join(made.argv)
+
+
+@pytest.mark.parametrize("spelled", ["disable-prefix-caching", "no-enable-prefix-caching", "--disable-prefix-caching"])
+def test_an_opposite_is_written_as_the_flags_own_twin(spelled: str) -> None:
+    text = QWEN_ON_4090.replace("0.32.0", f"0.33.0\n  args: {{{spelled}: true}}")
+    argv = compile_with(text, load("0.33.0"), {}).argv
+    assert "--no-enable-prefix-caching" in argv
+    assert "--enable-prefix-caching" not in argv

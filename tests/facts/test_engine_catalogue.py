@@ -44,7 +44,7 @@ def spelled(flag: Flag, known: set[str]) -> set[str]:
 
 
 def _twin(name: str, flag: Flag) -> bool:
-    return flag.type == "bool" and name in {f"no-{flag.name}", *(f"no-{alias}" for alias in flag.aliases)}
+    return name != flag.name and flag.turned_off_by(name)
 
 
 SHIPPED = (
@@ -172,7 +172,6 @@ GONE = {
         "override-pooler-config",
     ),
     "0.13.0": ("cuda-graph-sizes", "task", "disable-mm-preprocessor-cache"),
-    "0.17.0": ("disable-log-requests",),
     "0.18.0": ("swap-space",),
     "0.19.0": ("disable-frontend-multiprocessing",),
     "0.27.0": ("max-num-partial-prefills",),
@@ -213,3 +212,32 @@ def test_a_spelling_is_of_the_flag_that_it_stood_for() -> None:
     assert told["asc"] == "api-server-count"
     assert told["no-multi-step-stream-outputs"] == "multi-step-stream-outputs"
     assert told["max-model-len"] == "max-model-len"
+
+
+def test_a_name_that_went_may_come_again_as_another_flags_opposite() -> None:
+    """disable-log-requests: vllm/engine/arg_utils.py up to 0.16.0, vllm/utils/argparse_utils.py:120 from 0.33.0 on."""
+    facts = {version: catalogue(version) for version in ("0.16.0", "0.17.0", "0.32.0", "0.33.0")}
+    assert {version: one.positive("disable-log-requests") for version, one in facts.items()} == {
+        "0.16.0": ("disable-log-requests", False),
+        "0.17.0": ("disable-log-requests", False),
+        "0.32.0": ("disable-log-requests", False),
+        "0.33.0": ("enable-log-requests", True),
+    }
+    assert [version for version, one in facts.items() if "disable-log-requests" in one.flags] == ["0.16.0"]
+
+
+@pytest.mark.parametrize(
+    ("version", "written", "meant"),
+    [
+        ("0.33.0", "--disable-prefix-caching", ("enable-prefix-caching", True)),
+        ("0.33.0", "no_enable_prefix_caching", ("enable-prefix-caching", True)),
+        ("0.33.0", "enable-cascade-attn", ("disable-cascade-attn", True)),
+        ("0.33.0", "disable-cascade-attn", ("disable-cascade-attn", False)),
+        ("0.32.0", "disable-prefix-caching", ("disable-prefix-caching", False)),
+        ("0.8.0", "no-trust-remote-code", ("trust-remote-code", True)),  # a switch without a twin of its own
+        ("0.8.0", "no-max-model-len", ("no-max-model-len", False)),  # no switch
+        ("0.33.0", "tp", ("tensor-parallel-size", False)),
+    ],
+)
+def test_whether_a_spelling_turns_its_flag_off(version: str, written: str, meant: tuple[str, bool]) -> None:
+    assert catalogue(version).positive(written) == meant
