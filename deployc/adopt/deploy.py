@@ -20,7 +20,7 @@ _CACHES = ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CAC
            "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "PYTHONPATH", "LD_LIBRARY_PATH")  # fmt: skip
 _TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN", "MODELSCOPE_API_TOKEN")
 _KEYS = ("VLLM_API_KEY",)
-_CARDS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+CARDS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 
 
 def values(launch: FoundLaunch, engine: Engine, gpu: str | None) -> Placed:
@@ -104,7 +104,7 @@ def devices_of(launch: FoundLaunch) -> list[str]:
         if card.device_ids:
             named = [one for one in card.device_ids if _DEVICE.match(one)]
             return named if len(named) == len(card.device_ids) else []
-    for variable in _CARDS:
+    for variable in CARDS:
         piece = launch.env.get(variable)
         ids = [one.strip() for one in piece.value.split(",")] if piece is not None else []
         if ids and all(_DEVICE.match(one) for one in ids) and len(set(ids)) == len(ids):
@@ -129,7 +129,7 @@ def _environment(found: Placed, launch: FoundLaunch) -> dict[str, str]:
     """The variables that the engine is to see; those that a key of deploy.yaml sets, and secrets, are none of them."""
     kept: dict[str, str] = {}
     for name, piece in launch.env.items():
-        if name in ("VLLM_USE_MODELSCOPE", "HF_ENDPOINT", *_TOKENS, *_KEYS, *_CARDS):
+        if name in ("VLLM_USE_MODELSCOPE", "HF_ENDPOINT", *_TOKENS, *_KEYS, *CARDS):
             continue
         if name in _CACHES:
             found.left_out.append((f"{name}={piece.value}", "a path of that host; deployc mounts its own caches"))

@@ -11,7 +11,7 @@ from deployc.adopt.judge.case import Judged
 from deployc.adopt.judge.code import judge_python
 from deployc.adopt.judge.page import judge_page
 from deployc.adopt.judge.registry import judge
-from deployc.adopt.read.kind import Text, read
+from deployc.adopt.read.kind import MOST, Text, read
 from deployc.adopt.write import text as written
 from deployc.diagnostics import Diagnostic, ExitCode, Report, note
 from deployc.types.launch import FoundLaunch
@@ -83,7 +83,8 @@ def _several(found: Imported) -> Diagnostic:
     return note(
         "DC727",
         "several engines in one file",
-        f"A deploy.yaml is one engine's; here are {len(found.files)}: {names}. The first was written.",
+        f"A deploy.yaml is one engine's; here are {len(found.launches)}: {names}. The first was written."
+        + (f" No more than {MOST} are looked at." if len(found.launches) == MOST else ""),
         "hand in one service or command at a time for the others",
         found.launches[1].launch.at,
     )

@@ -8,6 +8,7 @@ from deployc.adopt.imported import imported
 from deployc.diagnostics import Severity
 
 DOCKER = "docker run --gpus all --ipc=host -p 127.0.0.1:8000:8000 {options} vllm/vllm-openai:v{version} {words}"
+GPUS = "docker run --ipc host --gpus {} -p 127.0.0.1:8000:8000 vllm/vllm-openai:v0.33.0 m"
 CARD = "deploy: {resources: {reservations: {devices: [{driver: nvidia, device_ids: ['0'], capabilities: [gpu]}]}}}"
 
 
@@ -71,6 +72,24 @@ CASES = [
         compose(command="[m, --tensor-parallel-size, '2']"),
         compose("shm_size: 16gb", command="[m, -tp, '2']"),
     ),
+    ("DC711", ERROR, COMMAND, GPUS.format("device=0,1"), GPUS.format("'\"device=0,1\"'")),
+    (
+        "DC712",
+        ERROR,
+        COMMAND,
+        docker().replace("--gpus all", ""),
+        docker("--device nvidia.com/gpu=all").replace("--gpus all", ""),
+    ),
+    ("DC720", ERROR, COMMAND, GPUS.format("1") + " -tp 2", GPUS.format("2") + " -tp 2"),
+    (
+        "DC720",
+        ERROR,
+        COMMAND,
+        "CUDA_VISIBLE_DEVICES=0,1 vllm serve m -tp 4",
+        "CUDA_VISIBLE_DEVICES=0,1 vllm serve m -tp 2",
+    ),
+    ("DC724", WARNING, COMMAND, docker(words="m --shutdown-timeout 60"), docker(words="m")),
+    ("DC729", NOTE, COMMAND, "vllm serve m --config more.yaml", "vllm serve m"),
     ("DC714", ERROR, COMMAND, docker("--health-cmd 'wget -q x'"), docker("--health-cmd 'curl -f x'")),
     (
         "DC714",

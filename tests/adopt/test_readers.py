@@ -93,6 +93,7 @@ def test_docker_run() -> None:
         ("all", "all", ()),
         ("2", "2", ()),
         ("device=1", "", ("1",)),
+        ("device=0,1", "1", ("0",)),
         ("'\"device=GPU-1a2b,GPU-3c4d\"'", "", ("GPU-1a2b", "GPU-3c4d")),
     ],
 )

@@ -79,6 +79,15 @@ def stray_words(case: Judged) -> Iterator[Diagnostic]:
                 piece.at,
             )
         return
+    further = launch.flag("config")
+    if further is not None:
+        yield note(
+            "DC729",
+            "a value is not written out",
+            f"--config {further.text} holds further flags, which were not read: they lie in another file.",
+            f"`deployc import {further.text}` reads them",
+            further.at,
+        )
     for piece in [piece for piece in launch.stray if not is_open(piece.value)][:10]:
         switch = _switch_before(case, piece.at.line, piece.at.column)
         why = f"--{switch} is a switch and takes no value." if switch else "It belongs to no flag."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from deployc.adopt.deploy import CARDS, devices_of
 from deployc.adopt.judge.case import Judged, gibibytes, seconds
 from deployc.diagnostics import Diagnostic, error, warning
 from deployc.types.launch import Piece
@@ -16,6 +17,8 @@ DEFAULT_INTERVAL, DEFAULT_RETRIES = 30.0, 3
 LEAST_SHM = 1.0
 """GiB a rank that NCCL and the engine's message queue live with; 64 MiB is Docker's default."""
 _DRAIN = 30.0
+DEFAULT_GRACE = 10.0
+"""Seconds: what `docker stop` and compose wait unless told."""
 _OTHER_DEVICES = re.compile(r"rocm|xpu|cpu|tpu|hpu|gaudi|ascend|neuron|arm64-cpu", re.IGNORECASE)
 _WRITABLE = ("HOME", "HF_HOME", "XDG_CACHE_HOME")
 
@@ -29,7 +32,9 @@ def one_way_of_counting(case: Judged) -> Iterator[Diagnostic]:
                 "count and device_ids together",
                 f"count: {card.count} and device_ids {', '.join(card.device_ids)} say how many cards and which: Docker "
                 "takes one of the two and refuses both.",
-                "keep device_ids and remove count",
+                "keep device_ids and remove count"
+                if case.launch.source == "compose"
+                else "quotes of their own around the devices: --gpus '\"device=0,1\"'",
                 card.at,
             )
 
@@ -38,7 +43,7 @@ def a_card_is_reserved(case: Judged) -> Iterator[Diagnostic]:
     """Without a reservation a container sees no card."""
     launch = case.launch
     on_cards = launch.image is not None and not _OTHER_DEVICES.search(launch.image.value)
-    nvidia = launch.runtime is not None and launch.runtime.value == "nvidia"
+    nvidia = (launch.runtime is not None and launch.runtime.value == "nvidia") or "NVIDIA_VISIBLE_DEVICES" in launch.env
     if not on_cards or launch.cards or nvidia or launch.source == "dockerfile" or not case.official:
         return
     compose = launch.source == "compose"
@@ -51,6 +56,31 @@ def a_card_is_reserved(case: Judged) -> Iterator[Diagnostic]:
         if compose
         else "--gpus all, or --gpus '\"device=0\"'",
         launch.image.at if launch.image else launch.at,
+    )
+
+
+def cards_suffice(case: Judged) -> Iterator[Diagnostic]:
+    """Each rank takes a card; a launch that sees fewer does not start."""
+    seen = devices_of(case.launch)
+    counts = [int(card.count) for card in case.launch.cards if card.count.isdecimal() and not card.device_ids]
+    visible = len(seen) if seen else sum(counts) if counts else None
+    told_already = any(card.count and card.device_ids for card in case.launch.cards)
+    if (
+        visible is None
+        or visible >= case.ranks
+        or told_already
+        or any(card.count == "all" for card in case.launch.cards if not seen)
+    ):
+        return
+    where = next((card.at for card in case.launch.cards), case.launch.at)
+    variable = next((case.launch.env[name].at for name in CARDS if name in case.launch.env), where)
+    yield error(
+        "DC720",
+        "fewer cards than ranks",
+        f"{case.ranks} ranks (tensor x pipeline x data parallel) take a card each, and the launch sees {visible}: the "
+        "engine stops while it makes its workers.",
+        f"give it {case.ranks} cards, or lower the parallel sizes",
+        variable if not case.launch.cards else where,
     )
 
 
@@ -175,7 +205,9 @@ def time_to_finish(case: Judged) -> Iterator[Diagnostic]:
     launch, drain = case.launch, case.share("shutdown-timeout")
     grace = seconds(launch.grace)
     needed = drain[0] if drain is not None else _DRAIN
-    if launch.grace is None or grace is None or grace >= needed:
+    if launch.grace is None and drain is not None and launch.image is not None:
+        grace = DEFAULT_GRACE
+    if grace is None or grace >= needed:
         return
     why = f"--shutdown-timeout gives requests {needed:g} s" if drain else f"a long answer takes {needed:g} s and more"
     yield warning(
@@ -183,5 +215,5 @@ def time_to_finish(case: Judged) -> Iterator[Diagnostic]:
         "killed before requests end",
         f"TERM is followed by KILL after {grace:g} s; {why}.",
         f"stop_grace_period (--stop-timeout, TimeoutStopSec) of {needed + 10:g}s",
-        launch.grace.at,
+        launch.grace.at if launch.grace is not None else drain[1] if drain is not None else launch.at,
     )

@@ -18,11 +18,13 @@ _REFERENCE = re.compile(r"\$|<[\w -]+>\Z|(?:your|my|xxx|token|secret|hf_x+|\*+)\
 def key_in_sight(case: Judged) -> Iterator[Diagnostic]:
     """A key among the arguments is in `ps`, in `docker inspect` and in the shell's history."""
     flag = case.launch.flag("api-key")
+    stored = case.engine.lore.exposure.key_stored_until
     if flag is not None and flag.text and not flag.text.startswith("$"):
         yield warning(
             "DC717",
             "a secret stands in plain sight",
-            "The key is an argument: `ps`, `docker inspect`, the shell's history and the file itself show it.",
+            "The key is an argument: `ps`, `docker inspect`, the shell's history and the file itself show it."
+            + (f" Before {stored} vLLM writes it into its log and compile cache too." if stored else ""),
             "VLLM_API_KEY from an env_file or a secret; deployc takes target.api_key: {env: NAME}",
             flag.at,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from deployc.adopt.read.kind import Text
 from deployc.diagnostics import Diagnostic, error
@@ -13,6 +14,8 @@ _SOURCE = re.compile(r"\bnew\s+EventSource\s*\(")
 _SENDS = re.compile(r"\b(?:method|body|headers)\s*:")
 _FAR = 2_000
 """Characters in which a call must end."""
+_MOST = 200
+"""Calls that are looked at: nobody writes more in one page."""
 
 
 def judge_page(source: Text) -> list[Diagnostic]:
@@ -22,7 +25,7 @@ def judge_page(source: Text) -> list[Diagnostic]:
 
 def posting_event_source(text: str, lines: Lines) -> Iterator[Diagnostic]:
     """`new EventSource(url, {method: 'POST', body})`: its only option is withCredentials, and it always GETs."""
-    for found in _SOURCE.finditer(text):
+    for found in islice(_SOURCE.finditer(text), _MOST):
         call = _arguments(text, found.end())
         sent = _SENDS.search(call)
         if sent is None or _commented(text, found.start()):

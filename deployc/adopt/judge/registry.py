@@ -19,6 +19,7 @@ LAUNCH_RULES: tuple[LaunchRule, ...] = (
     flags.as_the_engine_takes_them,
     container.one_way_of_counting,
     container.a_card_is_reserved,
+    container.cards_suffice,
     container.shared_memory,
     container.check_has_its_tool,
     container.time_to_start,

@@ -36,7 +36,8 @@ def start_timeout(case: Judged) -> Iterator[Diagnostic]:
         "DC715",
         "too little time to start",
         f"systemd kills the unit after {limit:g} s{'' if written else ', its default,'} if it is not up by then; "
-        "loading a large model takes minutes.",
+        "loading a large model takes minutes."
+        + (" vLLM sends no READY=1, which Type=notify waits for: use Type=exec." if waits.startswith("notify") else ""),
         f"TimeoutStartSec={LEAST_START} at least, or infinity",
         place.at if place is not None else case.launch.at,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from deployc.adopt.read.docker_run import environment, published
+from deployc.adopt.read.docker_run import by_cdi, environment, published
 from deployc.adopt.read.program import runs_vllm
 from deployc.adopt.read.words import split
 from deployc.source.tree import Map, Node, Scalar, Seq
@@ -110,6 +110,9 @@ def _cards(service: Map) -> Iterator[Reservation]:
         for item in node.items if isinstance(node, Seq) else ():
             if isinstance(item, Map):
                 yield _reservation(item)
+    yield from (
+        by_cdi(piece) for piece in _listed(service.entries.get("devices"), "") if "nvidia.com/gpu=" in piece.value
+    )
     if (every := text(service.entries.get("gpus"))) is not None:
         yield Reservation(every.at, count=every.value, driver="nvidia", capabilities=("gpu",))
 

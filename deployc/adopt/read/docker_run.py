@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from deployc.adopt.read.program import SHELLS, base, other_server, program, runs_vllm, shell_text
-from deployc.diagnostics import Span
 from deployc.types.launch import FoundLaunch, Health, Piece, Published, Reservation
 
 _SWITCHES = frozenset(
@@ -78,7 +78,7 @@ def _launch(options: Mapping[str, list[Piece]], image: Piece, rest: tuple[Piece,
         user=one("user"),
         volumes=tuple([*options.get("volume", []), *options.get("mount", [])]),
         grace=one("stop-timeout"),
-        cards=tuple(_cards(piece) for piece in options.get("gpus", [])),
+        cards=tuple([*map(_cards, options.get("gpus", [])), *map(by_cdi, filter(_is_card, options.get("device", [])))]),
     )
     if (command := one("health-cmd")) is not None:
         health = Health(("CMD-SHELL", command.value), command.at, one("health-start-period"), one("health-interval"))
@@ -104,16 +104,24 @@ def published(piece: Piece) -> Published:
     return Published(address.strip("[]"), host, container, piece.at)
 
 
+def _is_card(piece: Piece) -> bool:
+    return piece.value.startswith("nvidia.com/gpu=")
+
+
+def by_cdi(piece: Piece) -> Reservation:
+    """`nvidia.com/gpu=all` or `=0`: a card by its name of the Container Device Interface."""
+    name = piece.value.partition("=")[2]
+    every = name == "all"
+    return Reservation(piece.at, count="all" if every else "", device_ids=() if every else (name,), driver="cdi")
+
+
 def _cards(piece: Piece) -> Reservation:
-    """`--gpus all`, `--gpus 2`, `--gpus device=0,1`, `--gpus '"device=0,1"'`, `--gpus count=1,capabilities=…`."""
-    text = piece.value.strip("\"'")
-    at: Span = piece.at
-    if "device=" in text:
-        devices = text.partition("device=")[2].strip("\"'")
-        ids = tuple(part for part in devices.split(",") if part and "=" not in part)
-        return Reservation(at, device_ids=ids, count=_count(text), driver="nvidia", capabilities=("gpu",))
-    return Reservation(at, count=_count(text) or text, driver="nvidia", capabilities=("gpu",))
+    """`--gpus all`, `2`, `device=0`, `"device=0,1"`, `count=1,capabilities=…`: fields of CSV, as Docker reads them.
 
-
-def _count(text: str) -> str:
-    return next((part.partition("=")[2] for part in text.split(",") if part.startswith("count=")), "")
+    Without quotes of its own inside the shell's, `device=0,1` is the device 0 and the count 1.
+    """
+    fields = next(csv.reader([piece.value.replace("\n", " ")]), [])
+    pairs = [field.strip("\"'").partition("=") for field in fields]
+    ids = tuple(one for key, _, value in pairs if key == "device" for one in value.strip("\"'").split(",") if one)
+    count = next((value if equals else key for key, equals, value in pairs if key == "count" or not equals), "")
+    return Reservation(piece.at, count=count, device_ids=ids, driver="nvidia", capabilities=("gpu",))

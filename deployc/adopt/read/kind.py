@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal
 
 from deployc.adopt.read import command, compose, config_file, dockerfile, paste, snippet, unit
@@ -17,6 +18,8 @@ from deployc.source.tree import Map
 from deployc.types.launch import FoundLaunch, Piece
 
 Kind = Literal["command", "compose", "unit", "dockerfile", "config", "python", "page"]
+MOST = 50
+"""Launches of one text that are looked at."""
 _PAGES = (".js", ".mjs", ".ts", ".tsx", ".jsx", ".html", ".htm", ".vue", ".svelte")
 
 
@@ -45,15 +48,15 @@ def read(text: str, name: str) -> Text:
     if found.kind == "python":
         found.module = snippet.tree(text)
         if found.module is not None:
-            found.launches = list(snippet.launches(found.module, snippet.Nodes(text, lines)))
+            found.launches = _first(snippet.launches(found.module, snippet.Nodes(text, lines)))
     elif found.kind == "unit":
-        found.launches = list(unit.launches(text, lines))
+        found.launches = _first(unit.launches(text, lines))
     elif found.kind == "dockerfile":
-        found.launches = list(dockerfile.launches(text, lines))
+        found.launches = _first(dockerfile.launches(text, lines))
     elif found.kind in ("compose", "config"):
         root = yaml_root(text, lines, found.report)
         reader = compose.launches if found.kind == "compose" else config_file.launches
-        found.launches = list(reader(root)) if root is not None else []
+        found.launches = _first(reader(root)) if root is not None else []
     elif found.kind == "command":
         _read_command(found)
     if not found.launches and not found.report.errors and not found.about_an_engine:
@@ -61,10 +64,14 @@ def read(text: str, name: str) -> Text:
     return found
 
 
+def _first(launches: Iterable[FoundLaunch]) -> list[FoundLaunch]:
+    return list(islice(launches, MOST))
+
+
 def _read_command(found: Text) -> None:
     clean = paste.cleaned(found.text)
     split = commands(clean, Places(clean, found.lines))
-    found.launches = list(command.launches(split))
+    found.launches = _first(command.launches(split))
     if found.launches:
         found.report.extend(paste.mended(found.text, found.lines))
     elif name := next((name for words in split if (name := other_server(words))), ""):
