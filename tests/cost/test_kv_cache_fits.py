@@ -9,7 +9,7 @@ import pytest
 from caches import CACHES, GIB, laid_out
 
 from deployc.data import profiles
-from deployc.facts.engine import release
+from deployc.facts.catalogue.history import release
 from deployc.types.engine_kv import EngineKv
 from deployc.types.engine_memory import EngineMemory
 
