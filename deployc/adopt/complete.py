@@ -37,7 +37,7 @@ def completed(launch: FoundLaunch, engine: Engine) -> FoundLaunch:
 
 def twice(launch: FoundLaunch) -> tuple[Piece, ...]:
     """The program's words where a container is handed it although its image starts it already; else none."""
-    if launch.image is None or launch.entrypoint is not None or launch.source == "dockerfile":
+    if launch.image is None or launch.entrypoint is not None:
         return ()
     found = program(launch.arguments)
     return launch.arguments[found[0] : found[1]] if found else ()

@@ -46,7 +46,7 @@ class Engine:
 def engine_of(launch: FoundLaunch, asked: str | None) -> tuple[Engine, list[Diagnostic]]:
     """The engine of a launch. DC704: no version is said; DC705: the version said has no catalogue."""
     tagged = _TAG.match(launch.tag)
-    said = asked.removeprefix("v") if asked else tagged[1] if tagged else ""
+    said = asked.removeprefix("v") if asked else tagged[1] if tagged else launch.version
     known = versions()
     at = launch.image.at if launch.image and not asked else launch.at
     if not said:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from deployc.cli import options, show
-from deployc.diagnostics import Diagnostic, ExitCode, Report, Stop
+from deployc.diagnostics import Diagnostic, Report
 
 SETTINGS = {"ignore_unknown_options": True}
 """The words of a command have flags of their own, which are not ours. Short options of ours would be looked for inside
@@ -39,11 +39,14 @@ def command(
 
     FILE is a compose file, a systemd unit, a Dockerfile, the YAML of --config, a script, or Python with LLM(…).
     """
-    from deployc.adopt.imported import imported
+    from deployc.adopt.imported import Imported, imported
 
     words, output = _told_apart(words)
-    text, name = _source(words)
-    found = imported(text, name, engine_version=engine_version, gpu=gpu)
+    source = _source(words)
+    if isinstance(source, Diagnostic):
+        found = Imported(report=Report([source]), unread=True)
+    else:
+        found = imported(*source, engine_version=engine_version, gpu=gpu)
     deploy_yaml = found.files[0] if found.files else None
     if output is not None and deploy_yaml is not None:
         show.written(output, deploy_yaml, keep=[Path(words[0])] if len(words) == 1 else [])
@@ -69,17 +72,15 @@ def _told_apart(words: list[str]) -> tuple[list[str], Path | None]:
     return words[:at] + words[at + 2 :], Path(words[at + 1])
 
 
-def _source(words: list[str]) -> tuple[str, str]:
-    """The text and the name it is shown under. Raises Stop where a file cannot be read."""
+def _source(words: list[str]) -> tuple[str, str] | Diagnostic:
+    """The text and the name it is shown under, or why a file cannot be read."""
     from deployc.source.text import MAX_BYTES, read
 
     if words == ["-"]:
         return sys.stdin.read(MAX_BYTES), INPUT
     if len(words) == 1 and (Path(words[0][:255]).is_file() or not any(blank in words[0] for blank in " \n")):
         text = read(Path(words[0]), words[0], None)
-        if isinstance(text, Diagnostic):
-            raise Stop(Report([text]), ExitCode.WRONG_FILE)
-        return text[0], words[0]
+        return text if isinstance(text, Diagnostic) else (text[0], words[0])
     if len(words) == 1:
         return words[0], COMMAND
     return shlex.join(words[:MOST_WORDS]), COMMAND

@@ -87,6 +87,7 @@ class FoundLaunch:
     source: Source
     at: Span
     name: str = ""  # of the service, container or unit
+    version: str = ""  # of vLLM where the text installs one; an image's tag says it otherwise
     program: tuple[Piece, ...] = ()  # the words before model and flags, as they run: ("vllm", "serve")
     model: Piece | None = None
     model_flag: bool = False  # the model was given as --model, not as the positional argument

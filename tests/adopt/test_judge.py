@@ -72,6 +72,13 @@ CASES = [
         compose(command="[m, --tensor-parallel-size, '2']"),
         compose("shm_size: 16gb", command="[m, -tp, '2']"),
     ),
+    ("DC704", NOTE, COMMAND, "vllm serve m", "pip install vllm==0.19.0\nvllm serve m"),
+    ("DC704", NOTE, FILE, 'FROM vllm/vllm-openai\nCMD ["m"]', 'ARG V=v0.20.2\nFROM vllm/vllm-openai:${V}\nCMD ["m"]'),
+    ("DC704", NOTE, FILE, "FROM cuda\nCMD vllm serve m", "FROM cuda\nRUN pip install 'vllm==0.20.2'\nCMD vllm serve m"),
+    ("DC522", WARNING, FILE, 'FROM vllm/vllm-openai:latest\nCMD ["m"]', dockerfile('CMD ["m"]')),
+    ("DC708", WARNING, COMMAND, docker(words=""), docker(words="m")),
+    ("DC709", ERROR, FILE, dockerfile("CMD vllm serve m"), dockerfile('CMD ["m"]')),
+    ("DC709", ERROR, FILE, dockerfile('CMD ["vllm", "serve", "m"]'), dockerfile("RUN pip install x")),
     ("DC711", ERROR, COMMAND, GPUS.format("device=0,1"), GPUS.format("'\"device=0,1\"'")),
     (
         "DC712",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
 import sys
@@ -155,7 +156,12 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert run(["validate", "-f", "out.yaml"]) == 0
     assert run(["import", "vllm serve m/n --max-model-len 4096"]) == 0
     assert run(["import", "nothing", "here"]) == 3
-    assert run(["import", "no-such-file"]) == 3
+    capsys.readouterr()
+    assert run(["import", "no-such-file", "--json"]) == 3
+    document = json.loads(capsys.readouterr().out)
+    assert document["deploy_yaml"] is None and [d["code"] for d in document["diagnostics"]] == ["DC100"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("vllm serve m/n\n"))
+    assert run(["import", "-"]) == 0
     assert run(["import"]) == 64
     assert run(["import", "run.sh", "-o"]) == 64
 

@@ -16,7 +16,8 @@ from deployc.types.launch import FoundFlag
 def names_a_model(case: Judged) -> Iterator[Diagnostic]:
     """Without one, vLLM serves a small model of its own choice."""
     launch = case.launch
-    if launch.model is not None or launch.flag("config") is not None:
+    later = launch.source == "dockerfile" and not launch.arguments and launch.entrypoint is None  # when it is run
+    if launch.model is not None or launch.flag("config") is not None or later:
         return
     default = case.engine.facts.flags["model"].default if "model" in case.engine.facts.flags else None
     made = warning if default else error

@@ -88,7 +88,7 @@ def shared_memory(case: Judged) -> Iterator[Diagnostic]:
     """Ranks talk through /dev/shm, of which a container has 64 MiB unless told."""
     launch = case.launch
     ranks = case.ranks
-    shared = (launch.ipc is not None and launch.ipc.value in ("host", "shareable")) or _mounts_shm(launch.volumes)
+    shared = (launch.ipc is not None and launch.ipc.value not in ("", "private", "none")) or _mounts_shm(launch.volumes)
     if launch.image is None or launch.source == "dockerfile" or ranks < 2 or shared:
         return
     size = gibibytes(launch.shm_size.value) if launch.shm_size else 64 / 1024

@@ -77,7 +77,7 @@ def _verbatim(case: Judged) -> Deploy:
             spans["engine", "env", name] = piece.at
     engine: dict[str, Any] = {"version": case.engine.facts.version, "args": args, "env": env}
     spans["engine", "version"] = launch.image.at if launch.image is not None else launch.at
-    if launch.image is not None and launch.source != "dockerfile":
+    if launch.image is not None:
         engine["image"] = launch.image.value or None
         spans["engine", "image"] = launch.image.at
     address, port = listens(launch)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from deployc.adopt.read.docker_run import environment
-from deployc.adopt.read.program import runs_vllm
+from deployc.adopt.read.program import installed, runs_vllm
 from deployc.adopt.read.words import Places, split
 from deployc.source.lines import Lines
 from deployc.types.launch import FoundLaunch, Health, Piece
 
 _INSTRUCTION = re.compile(r"[ \t]*([A-Za-z]+)[ \t]+")
 _FROM = re.compile(r"(?:^|\n)[ \t]*FROM[ \t]+\S", re.IGNORECASE)
+_VARIABLE = re.compile(r"\$\{?(\w+)\}?")
 _OPTION = re.compile(r"--([a-z-]+)=(\S+)[ \t]+")
 
 
@@ -33,7 +35,7 @@ def launches(text: str, lines: Lines) -> Iterator[FoundLaunch]:
     runs: list[Piece] = []
     for name, piece in instructions(text, Places(text, lines)):
         if name == "FROM":
-            stage = {"image": Piece(_base(piece.value), piece.at)}
+            stage = {"image": Piece(_put_in(_base(piece.value), build), piece.at)}
             variables = {}
         elif name == "ENV":
             variables |= _variables(piece)
@@ -45,7 +47,7 @@ def launches(text: str, lines: Lines) -> Iterator[FoundLaunch]:
             stage[name] = piece
     run = [piece for name, piece in stage.items() if name != "image"]
     if "image" in stage and runs_vllm(stage["image"].value, [*run, *runs]):
-        yield _launch(stage, variables, build)
+        yield replace(_launch(stage, variables, build), version=installed(text))
 
 
 def _launch(stage: dict[str, Piece], variables: dict[str, Piece], build: dict[str, Piece]) -> FoundLaunch:
@@ -108,6 +110,11 @@ def _variables(piece: Piece) -> dict[str, Piece]:
         name, _, value = piece.value.partition(" ")
         return {name: Piece(value.strip(), piece.at)}
     return environment(words)
+
+
+def _put_in(text: str, build: Mapping[str, Piece]) -> str:
+    """`${NAME}` and `$NAME` by the default of an ARG; others stay as they are."""
+    return _VARIABLE.sub(lambda m: build[m[1]].value if m[1] in build and build[m[1]].value else m[0], text)
 
 
 def _base(text: str) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Literal
 
-from deployc.adopt.read import command, compose, config_file, dockerfile, paste, snippet, unit
-from deployc.adopt.read.program import other_server
+from deployc.adopt.read import command, compose, config_file, dockerfile, paste, program, snippet, unit
 from deployc.adopt.read.words import Places, commands
 from deployc.adopt.read.yaml_root import yaml_root
 from deployc.diagnostics import Diagnostic, Report, error
@@ -71,10 +70,11 @@ def _first(launches: Iterable[FoundLaunch]) -> list[FoundLaunch]:
 def _read_command(found: Text) -> None:
     clean = paste.cleaned(found.text)
     split = commands(clean, Places(clean, found.lines))
-    found.launches = _first(command.launches(split))
+    version = program.installed(found.text)
+    found.launches = [replace(launch, version=version) for launch in _first(command.launches(split))]
     if found.launches:
         found.report.extend(paste.mended(found.text, found.lines))
-    elif name := next((name for words in split if (name := other_server(words))), ""):
+    elif name := next((name for words in split if (name := program.other_server(words))), ""):
         found.report.add(_another(name, split))
 
 
@@ -129,7 +129,7 @@ def _nothing(found: Text) -> Diagnostic:
 
 
 def _another(name: str, split: Sequence[Sequence[Piece]]) -> Diagnostic:
-    at = next(words[0].at for words in split if other_server(words))
+    at = next(words[0].at for words in split if program.other_server(words))
     return error(
         "DC701",
         "this starts another server than vLLM",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from deployc.types.launch import Piece
@@ -21,6 +22,15 @@ _OTHERS = {
     "tritonserver": "Triton",
     "vllm-router": "vLLM's router",
 }
+
+
+_INSTALLED = re.compile(r"\bvllm(?:\[[\w,-]{0,80}\])?==v?(\d+\.\d+\.\d+(?:\.post\d+)?)\b")
+
+
+def installed(text: str) -> str:
+    """The version that `pip install vllm==X` names, the last of several; "" where none does."""
+    found = _INSTALLED.findall(text)
+    return found[-1] if found else ""
 
 
 def base(word: str) -> str:
