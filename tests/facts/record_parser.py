@@ -183,10 +183,12 @@ def _as_on_a_cpu() -> None:
 
     for known in (transformers.AutoConfig, transformers.AutoTokenizer, transformers.AutoProcessor):
         known.register = partial(known.register, exist_ok=True)
-    importlib.metadata.version = lambda name: "0+cpu" if name == OURS else version(name)
+    importlib.metadata.version = lambda distribution_name: (
+        "0+cpu" if distribution_name == OURS else version(distribution_name)
+    )
     if opaque := getattr(torch._C, "_register_opaque_type", None):
         torch._C._register_opaque_type = quiet(opaque)
-    torch.library.Library.define, torch.library.Library.impl = quiet(define), quiet(impl)  # type: ignore[method-assign]
+    torch.library.Library.define, torch.library.Library.impl = quiet(define), quiet(impl)
 
 
 def main() -> int:
