@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import get_args
+from collections.abc import Mapping
+from typing import Any, get_args
 
 from deployc.data import profiles
+from deployc.facts.catalogue.history import release
 from deployc.facts.codec import decode
 from deployc.facts.engine_memory import held
 from deployc.types.formats import Formats, Method
@@ -19,4 +21,13 @@ def formats(version: str) -> Formats:
     values, kernels = held(FILE, version), read["kernels"]
     lists = {method: [kernels[name] for name in values.pop(method)] for method in get_args(Method)}
     padded = (e["since"] for e in read["behaviours"]["packed"] if any(kernels[name]["pads"] for name in e["value"]))
-    return decode(Formats, values | {"kernels": lists, "pads_since": next(padded, "")})
+    values |= {"kernels": lists, "pads_since": next(padded, ""), "adapted_embeddings": _adapted(read, version)}
+    return decode(Formats, values)
+
+
+def _adapted(read: Mapping[str, Any], version: str) -> list[str]:
+    """Architectures of which this version has a LoRA layer for the embeddings."""
+    at, spans = release(version), read["adapted_embeddings"]["architectures"]
+    return [
+        name for name, (since, until) in spans.items() if release(since) <= at and not (until and release(until) <= at)
+    ]

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deployc.cost.lora_slots import LORA_RANKS
-from deployc.diagnostics import Diagnostic, Severity, error
+from deployc.cost.weights.names import EMBEDDINGS, OUTPUTS
+from deployc.diagnostics import Diagnostic, Severity, Span, error
 from deployc.rules.adapter_shapes import adapter_shapes, cannot_be_served, merged
 from deployc.rules.adapter_shapes.in_memory import by_peft
+from deployc.rules.adapter_shapes.names import read
 from deployc.rules.case import Case
+from deployc.types.facts import AdapterFacts
+from deployc.types.groups import expand
 
 
 def belongs_to_the_model(case: Case) -> Iterator[Diagnostic]:
@@ -30,7 +34,28 @@ def can_be_served(case: Case) -> Iterator[Diagnostic]:
     """What the engine has no layer for is an error where the adapter is served unmerged."""
     if case.choices.adapter_mode.value == "serve":
         for index, adapter in enumerate(case.facts.adapters):
-            yield from cannot_be_served(adapter, case.deploy.at(f"adapters.{index}"))
+            at = case.deploy.at(f"adapters.{index}")
+            refused = cannot_be_served(adapter, at)
+            yield from refused or _on_embeddings(case, adapter, at)
+
+
+def _on_embeddings(case: Case, adapter: AdapterFacts, at: Span | None) -> Iterator[Diagnostic]:
+    """A pair on embed_tokens or lm_head, where the model's class has no LoRA layer for them: "expected target modules
+    in … but received …" (vllm/lora/lora_model.py, 0.32.0). Of models with towers the classes were not read."""
+    arch, known = case.facts.model.architecture, case.facts.lore.formats.adapted_embeddings
+    if not known or arch.name in known or arch.towers:
+        return
+    items = (read(name) for group in adapter.tensors for name in expand(group))
+    pairs = {item.module.rpartition(".")[2] for item in items if item and item.role in ("A", "embedding_A")}
+    if found := sorted(pairs & {*EMBEDDINGS, *OUTPUTS}):
+        yield error(
+            "DC242",
+            "the engine cannot serve this adapter unmerged",
+            f"{adapter.name}: it changes {' and '.join(found)}, and vLLM {case.facts.engine.version} has no LoRA layer "
+            f"for them in {arch.name}.",
+            "Set mode: merge for it.",
+            at,
+        )
 
 
 def one_mode(case: Case) -> Iterator[Diagnostic]:

@@ -72,6 +72,7 @@ class Formats:
     without_float16: tuple[str, ...] = ()  # model types that it refuses in float16
     with_code: tuple[str, ...] = ()  # model types known here whose config it reads by the repository's own code
     unsplit: tuple[str, ...] = ()  # methods of checkpoints that no tensor parallelism divides
+    adapted_embeddings: tuple[str, ...] = ()  # architectures whose embeddings can have an adapter served beside them
     untuned_int8: tuple[tuple[int, int, int, int], ...] = ()  # capability, and the batches, first to last
     fp8_kv_needs_units: bool = False  # an fp8 KV cache does not start below the capability with fp8 units
 

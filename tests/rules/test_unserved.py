@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from configured import QWEN_7B, case_of, facts_of
 
+from deployc.rules import adapters
 from deployc.rules.adapter_shapes import cannot_be_served
 from deployc.types.facts import AdapterFacts
 from deployc.types.groups import compress
@@ -58,3 +61,29 @@ def test_embeddings_that_were_resized_are_named_where_the_config_says_nothing() 
 
 def test_all_reasons_stand_in_one_error() -> None:
     assert said(use_dora=True, modules_to_save=["lm_head"]).count("`") == 4
+
+
+@pytest.mark.parametrize(
+    ("architecture", "version", "module", "found"),
+    [
+        ("Qwen2ForCausalLM", "0.32.0", "lm_head", True), ("Qwen2ForCausalLM", "0.32.0", "model.embed_tokens", True),
+        ("Qwen2ForCausalLM", "0.32.0", "model.layers.0.mlp.up_proj", False),
+        ("LlamaForCausalLM", "0.32.0", "lm_head", False),
+        ("Qwen3ForCausalLM", "0.14.0", "lm_head", True), ("Qwen3ForCausalLM", "0.16.0", "lm_head", False),
+        ("MistralForCausalLM", "0.14.0", "lm_head", False), ("MistralForCausalLM", "0.32.0", "lm_head", True),
+    ],
+)  # fmt: skip
+def test_embeddings_have_a_layer_for_adapters_in_some_classes(
+    architecture: str, version: str, module: str, found: bool
+) -> None:
+    facts = facts_of(QWEN_7B, version=version)
+    model = replace(facts.model, architecture=replace(facts.model.architecture, name=architecture))
+    embedding = module.endswith("embed_tokens")
+    names = ("lora_embedding_A", "lora_embedding_B") if embedding else ("lora_A.weight", "lora_B.weight")
+    groups = compress((f"base_model.model.{module}.{name}", "F32", (8, 8)) for name in names)
+    adapter = AdapterFacts("qa", "./qa", None, {"r": 8}, 8, "org/model", ("lm_head",), groups, {})
+    facts = replace(facts, model=model, adapters=(adapter,))
+    engine = f"{{version: {version}}}"
+    for mode, said in (("serve", found), ("merge", False)):
+        case = case_of(facts, adapters=f"[{{name: qa, source: ./qa, mode: {mode}}}]", engine=engine)
+        assert [one.code for one in adapters.can_be_served(case)] == (["DC242"] if said else [])
