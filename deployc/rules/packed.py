@@ -133,6 +133,8 @@ def _fixes(case: Case, one: Stored) -> Iterator[str]:
         beside = f", replicas: {replicas}" if replicas > 1 else ""
         also = f" (of {', '.join(map(str, sizes))})" if len(sizes) > 1 else ""
         yield f"set engine.parallel: {{tensor: {sizes[-1]}{beside}}}{also}"
+    if one.routed and not _any_refused(case, with_value(case.choices, expert_parallel=True)):
+        yield "set engine.args: {enable-expert-parallel: true}, which leaves experts whole"
     if not _any_refused(case, with_value(case.choices, dtype="float16")):
         yield "set model.dtype: float16, which a slower kernel takes"
     whole = not one.layer.group or one.layer.inputs % one.layer.group == 0

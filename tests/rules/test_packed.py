@@ -149,6 +149,16 @@ def test_blocks_of_fp8_are_not_cut(ranks: int, found: list[tuple[str, str]]) -> 
     assert codes(MOE | fp8(block=True), H200, "0.32.0", ranks) == found
 
 
+def test_experts_that_stay_whole_need_no_whole_blocks() -> None:
+    (found,) = said(MOE | fp8(block=True), H200, "0.32.0", 8)
+    assert "engine.parallel: {tensor: 2, replicas: 4}" in found.fix
+    assert "enable-expert-parallel: true" in found.fix
+    (groups,) = said(MOE | packed(4, 128), H200, "0.32.0", 8)
+    assert "enable-expert-parallel: true" in groups.fix
+    (dense,) = said(QWEN_72B | awq(128), A100, "0.24.0", 4)
+    assert "expert" not in dense.fix
+
+
 def test_our_own_formats_are_judged_alike() -> None:
     """576 = 4.5 x 128, and 960 outputs of q, k and v = 7.5 x 128."""
     weights = "{weights: int4-rtn}"
