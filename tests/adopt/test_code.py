@@ -33,11 +33,14 @@ async def stream(prompt):
     [("'xxx'", True), ("request_id='fixed'", True), ("NAME", True), ("str(uuid.uuid4())", False), ("f'r-{n}'", False)],
 )
 def test_ids_of_requests(given: str, wrong: bool) -> None:
-    body = "NAME = 'always'\n" + STREAM.format(id=given, loop="yield output.outputs[0].text[n:]")
+    body = "NAME = 'always'\n@app.get('/s')\ndef s():\n    return stream('a')\n" + STREAM.format(
+        id=given, loop="yield output.outputs[0].text[n:]"
+    )
     assert ("DC730" in said(body)) is wrong
 
 
 def test_one_request_of_a_script_needs_no_other_id() -> None:
+    assert "DC730" not in said(STREAM.format(id="'xxx'", loop="pass"))
     assert said("results = engine.generate('a', params, 'only')\n") == set()
 
 

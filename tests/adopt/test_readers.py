@@ -121,6 +121,11 @@ services:
 """
 
 
+def test_options_in_a_variable_are_no_image() -> None:
+    assert words(launch("docker run $OPTIONS --gpus all vllm/vllm-openai:v0.20.2 m")) == ["m"]
+    assert words(launch("docker run --gpus all $IMAGE m --max-model-len 4096"))[0] == "m"
+
+
 def test_compose() -> None:
     text = read(COMPOSE, "compose.yaml")
     assert [found.name for found in text.launches] == ["llm"]

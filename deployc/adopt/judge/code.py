@@ -44,6 +44,8 @@ def judge_python(source: Text) -> list[Diagnostic]:
 
 def one_id_for_all(code: Code) -> Iterator[Diagnostic]:
     """The engine tells requests apart by their id."""
+    if not any(_handlers(code.module)):
+        return  # a script that asks once
     constants, inside = constants_of(code.module), _inside_functions(code.module)
     for node in _calls(code.module):
         place = {"generate": 2, "encode": 2, "add_request": 0}.get(called(node))
@@ -146,7 +148,7 @@ def blocked_loop(code: Code) -> Iterator[Diagnostic]:
 
 def tokenizer_again(code: Code) -> Iterator[Diagnostic]:
     """Reading a tokenizer takes a second; in a handler, each request pays it."""
-    loops: list[ast.AST] = [n for n in ast.walk(code.module) if isinstance(n, ast.For | ast.AsyncFor | ast.While)]
+    loops: list[ast.AST] = [node for node in ast.walk(code.module) if isinstance(node, ast.AsyncFor)]
     for place in (*_handlers(code.module), *loops):
         for node in _calls(place):
             owner = node.func.value if isinstance(node.func, ast.Attribute) else None

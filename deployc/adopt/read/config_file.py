@@ -8,12 +8,26 @@ from deployc.source.tree import Map, Scalar, plain
 from deployc.types.launch import FoundFlag, FoundLaunch, Piece
 
 _MODEL = ("model", "model_tag", "model-tag")
-_OWN = ("version", "services", "apiVersion", "kind")
+_OTHERS = {"version", "services", "apiVersion", "kind", "jobs", "steps", "on"}
+_COMMON = {
+    *("model", "tensor-parallel-size", "max-model-len", "gpu-memory-utilization", "served-model-name", "dtype", "host"),
+    *(
+        "max-num-seqs",
+        "max-num-batched-tokens",
+        "kv-cache-dtype",
+        "quantization",
+        "enforce-eager",
+        "enable-prefix-caching",
+    ),
+    *("trust-remote-code", "async-scheduling", "compilation-config", "enable-lora"),
+}
+"""Flags of which a file for --config has at least one."""
 
 
 def is_config(root: Map) -> bool:
-    """Whether the map can be one: keys of other well-known files are none of vLLM's."""
-    return bool(root.entries) and not any(key in root.entries for key in _OWN)
+    """Whether the map is one: it has a key that vLLM's own reader knows, and none of other well-known files."""
+    names = {key.replace("_", "-").removeprefix("no-") for key in root.entries}
+    return bool(names & _COMMON) and not names & _OTHERS
 
 
 def launches(root: Map) -> Iterator[FoundLaunch]:

@@ -23,7 +23,12 @@ def docker_run(words: Sequence[Piece]) -> FoundLaunch | None:
     """The launch of `docker run [options] image [words]`, None where it is no vLLM's. `words` begin behind `run`."""
     options: dict[str, list[Piece]] = {}
     index = 0
-    while index < len(words) and words[index].value.startswith("-"):
+    while index < len(words) and words[index].value.startswith(("-", "$")):
+        if words[index].value.startswith("$"):  # options that a variable holds, where others follow; else the image
+            if index + 1 == len(words) or not words[index + 1].value.startswith("-"):
+                break
+            index += 1
+            continue
         written, at = words[index].value, words[index].at
         name, hangs, value = _long(written) if written.startswith("--") else _short(written)
         if not hangs and name not in _SWITCHES and index + 1 < len(words):
