@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from handmade import architecture
+from handmade import architecture, facts, gpu
 
+from deployc.cost.batch import batch_defaults
 from deployc.facts.catalogue.history import release
 from deployc.facts.engine import load, versions
 from deployc.types.architecture import Architecture, LayerCache
@@ -192,6 +193,24 @@ def test_batch_defaults_of_the_first_versions(version: str, small: tuple[int, in
 )
 def test_batch_defaults_on_the_cpu(version: str, rule: dict[str, object]) -> None:
     assert ENGINES[version].batch_defaults[0] == rule
+
+
+@pytest.mark.parametrize(
+    ("version", "card", "memory", "defaults"),
+    [
+        ("0.8.0", "h100-sxm", 79.19, (8192, 1024)),
+        ("0.8.0", "a100-80", 79.25, (2048, 1024)),
+        ("0.8.5", "a100-80", 79.25, (8192, 1024)),
+        ("0.9.0", "a100-80", 79.25, (2048, 256)),
+        ("0.9.1", "cpu", 100, (8192, 1024)),
+        ("0.9.1", "cpu", 30, (2048, 256)),
+        ("0.33.0", "gb10", 119, (2048, 256)),
+    ],
+)
+def test_the_cost_model_takes_the_rule_of_the_card(
+    version: str, card: str, memory: float, defaults: tuple[int, int]
+) -> None:
+    assert batch_defaults(facts(engine=ENGINES[version], card=gpu(card, memory))) == defaults
 
 
 CUDA = {"0.8.0": "12.4", "0.9.0": "12.8", "0.11.1": "12.9", "0.20.0": "13.0"}

@@ -102,8 +102,9 @@ def test_every_behaviour_names_its_place() -> None:
         assert at(read, version).keys() >= BEHAVIOURS, version
 
 
-def test_a_catalogue_survives_the_lockfile() -> None:
-    facts = catalogue("0.25.1")
+@pytest.mark.parametrize("version", SHIPPED)
+def test_a_catalogue_survives_the_lockfile(version: str) -> None:
+    facts = catalogue(version)
     assert decode(EngineFacts, json.loads(json.dumps(encode(facts)))) == facts
 
 
