@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,14 +14,14 @@ from deployc.rules.adapter_shapes import cannot_be_served
 from deployc.types.facts import AdapterFacts
 from deployc.types.groups import compress
 
-PAIR = {
+PAIR: dict[str, tuple[int, ...]] = {
     "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight": (8, 64),
     "base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight": (64, 8),
 }
 
 
-def said(tensors: dict[str, tuple[int, ...]] | None = None, **config: Any) -> str:
-    groups = compress((name, "F32", shape) for name, shape in (PAIR | (tensors or {})).items())
+def said(tensors: Mapping[str, tuple[int, ...]] | None = None, **config: Any) -> str:
+    groups = compress((name, "F32", shape) for name, shape in {**PAIR, **(tensors or {})}.items())
     adapter = AdapterFacts("qa", "./qa", None, {"r": 8, "peft_type": "LORA"} | config, 8, "", ("q_proj",), groups, {})
     found = cannot_be_served(adapter, None)
     assert all((one.code, str(one.severity), "mode: merge" in one.fix) == ("DC242", "error", True) for one in found)
