@@ -17,6 +17,7 @@ from deployc.types.plan import Observed, Plan
 
 if TYPE_CHECKING:
     from deployc.measure.doctor.judge import Diagnosis
+    from deployc.measure.doctor.log.judge import Told
     from deployc.source.document import Document
     from deployc.spec.deploy import Deploy
     from deployc.types.bundle import Bundle
@@ -150,6 +151,47 @@ def diagnose(
     diagnosis = judge(Patient(said, expected(said.values, deploy, _with_tool_data(facts))), effects())
     report.extend(diagnosis.diagnostics)
     return diagnosis, report
+
+
+def diagnose_log(
+    path: Path | str, *, like: Path | str | None = None, offline: bool = False, env: Mapping[str, str] | None = None
+) -> tuple[Told | None, Report]:
+    """What the log of an engine says, `-` being the standard input, beside the plan of the deploy.yaml `like`.
+
+    None where the log cannot be read, or nothing can be predicted of that file: its report says why.
+    """
+    from deployc.data import pages
+    from deployc.facts.engine import versions
+    from deployc.facts.lore import lore
+    from deployc.measure.doctor.log.judge import judge
+    from deployc.measure.doctor.log.reading import read
+    from deployc.measure.doctor.log.table import table
+    from deployc.measure.doctor.log.window import opened
+    from deployc.rules.case import Case
+    from deployc.views.pages import read as page
+
+    window, report = opened(Path(path))
+    if window is None:
+        return None, report
+    case, planned = None, frozenset[str]()
+    if like is not None:
+        beside = compile(like, offline=offline, env=env)
+        deploy, facts = beside.deploy, beside.facts
+        if deploy is None or facts is None or beside.choices is None or beside.prediction is None:
+            return None, beside.report
+        case = Case(deploy, facts, beside.choices, beside.prediction)
+        planned = frozenset(found.code for found in beside.report)
+    known = table()
+    codes = {"DC502", *(row.code for row in known.failures)}
+    told = judge(
+        read(window, known),
+        {code: page((pages() / f"{code}.md").read_text(encoding="utf-8")) for code in codes},
+        lore(versions()[-1]).gone,
+        case,
+        planned,
+    )
+    report.extend(told.diagnostics)
+    return told, report
 
 
 def compile(
