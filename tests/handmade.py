@@ -84,6 +84,7 @@ def flag_catalogue() -> dict[str, Flag]:
         Flag("api-server-count", "int"),
         Flag("block-size", "int"),
         Flag("seed", "int"),
+        Flag("kv-cache-dtype", "str", ("auto", "bfloat16", "fp8", "fp8_e4m3", "fp8_e5m2"), "auto"),
     ]
     return {flag.name: flag for flag in flags}
 

@@ -6,7 +6,7 @@ JSON with sorted keys, one tensor group, flag or file a line; the same facts giv
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -23,7 +23,7 @@ from deployc.types.runner import RunnerRule
 if TYPE_CHECKING:
     from deployc.spec.deploy import Deploy
 
-VERSION = 2
+VERSION = 3
 _LARGEST = 64 * 2**20  # bytes: no lockfile comes near
 _WIDTH = 110
 _MOST = 2**63  # of any size or rate in facts
@@ -209,12 +209,25 @@ def _render(value: Any, margin: str, one_line: bool) -> str:
         return compact
     inner = margin + "  "
     if isinstance(value, list):
-        lines = [inner + _render(item, inner, one_line) for item in value]
-        return "[\n" + ",\n".join(lines) + f"\n{margin}]"
+        lines = [_render(item, inner, one_line) for item in value]
+        if all(isinstance(item, str) for item in value):
+            lines = _filled(lines, _WIDTH - len(inner))
+        return "[\n" + ",\n".join(inner + line for line in lines) + f"\n{margin}]"
     lines = [
         f"{inner}{json.dumps(key, ensure_ascii=False)}: {_entries(key, value[key], inner)}" for key in sorted(value)
     ]
     return "{\n" + ",\n".join(lines) + f"\n{margin}}}"
+
+
+def _filled(words: Iterable[str], width: int) -> list[str]:
+    """Words, commas between them, as many on a line as there is room for."""
+    lines: list[str] = []
+    for word in words:
+        if lines and len(lines[-1]) + 2 + len(word) <= width:
+            lines[-1] += f", {word}"
+        else:
+            lines.append(word)
+    return lines
 
 
 def _entries(key: str, value: Any, margin: str) -> str:

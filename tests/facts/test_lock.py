@@ -64,7 +64,7 @@ def test_what_is_frozen_comes_back(here: Path) -> None:
 
 def test_it_reads_like_a_list(here: Path) -> None:
     text = locked(local(here), here)
-    assert '"lock_version": 2' in text
+    assert '"lock_version": 3' in text
     assert (
         '{"count": 2, "dtype": "BF16", "pattern": "model.layers.{0-1}.mlp.down_proj.weight", "shape": [64, 96]}' in text
     )
