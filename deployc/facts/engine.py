@@ -92,12 +92,13 @@ def flag_spans() -> dict[str, Span]:
     One that went and came again counts from its return; one that became an alias of another is still there.
     """
     known = versions()
-    held: dict[str, dict[int, str]] = {}
+    place = {version: number for number, version in enumerate(known)}
+    held: dict[str, list[tuple[int, int, str]]] = {}
     for name, entries in _table("flags").items():
-        begins = [known.index(entry[0]) for entry in entries]
+        begins = [place[entry[0]] for entry in entries]
         for entry, begin, end in zip(entries, begins, [*begins[1:], len(known)], strict=True):
             for spelled in (name, *entry[1].get("aliases", ())) if entry[1] else ():
-                held.setdefault(spelled, {}).update(dict.fromkeys(range(begin, end), name))
+                held.setdefault(spelled, []).append((end, begin, name))
     return {name: _span(known, held[name]) for name in sorted(held)}
 
 
@@ -106,11 +107,14 @@ def flag_history(name: str) -> Span | None:
     return flag_spans().get(name)
 
 
-def _span(known: tuple[str, ...], held: dict[int, str]) -> Span:
-    first = last = max(held)
-    while first - 1 in held:
-        first -= 1
-    return Span(known[first], known[last + 1] if last + 1 < len(known) else None, held[last])
+def _span(known: tuple[str, ...], held: list[tuple[int, int, str]]) -> Span:
+    """Of the stretches [begin, end) of versions in which it was a spelling of a flag, those up to the last end."""
+    stretches = sorted(held, reverse=True)
+    end, first, flag = stretches[0]
+    for until, begin, _ in stretches:
+        if until >= first:
+            first = min(first, begin)
+    return Span(known[first], known[end] if end < len(known) else None, flag)
 
 
 def _table(name: str) -> History:

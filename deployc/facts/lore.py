@@ -15,6 +15,7 @@ from deployc.facts.drivers import drivers
 from deployc.facts.engine import Span, flag_spans, versions
 from deployc.facts.exposure import exposure
 from deployc.facts.formats import formats
+from deployc.facts.registries import registries
 from deployc.types.lore import Foreign, Gone, Hole, Lore, Remark
 
 _release = cache(release)
@@ -23,15 +24,15 @@ _release = cache(release)
 @cache
 def lore(version: str) -> Lore:
     """All of it, as it stands for `version`; an unreadable file is a broken installation."""
-    gone = decode(dict[str, Gone], _read("gone.json")["flags"])
+    gone, spans = decode(dict[str, Gone], _read("gone.json")["flags"]), flag_spans()
     variables, methods, known = _read("variables.json"), _read("methods.json"), versions()
     history: History = _read("vllm/variables.json")
     maps: History = _read("vllm/maps.json")
     now, keys = at(history, version), at(maps, version)
     return Lore(
-        gone=_gone(gone, version),
+        gone=_gone(gone, spans, version),
         going={name: one for name, one in gone.items() if not _within(version, one.gone, "")},
-        came={name: span.since for name, span in flag_spans().items() if not _within(version, span.since, "")},
+        came={name: span.since for name, span in spans.items() if not _within(version, span.since, "")},
         formats=formats(version),
         keys=_keys(keys),
         other_keys=dict(_elsewhen(maps, keys, version)),
@@ -49,18 +50,18 @@ def lore(version: str) -> Lore:
         holes=tuple(hole for hole in all_holes() if _within(version, hole.came, hole.fixed)),
         drivers=drivers(),
         exposure=exposure(version),
+        registries=registries(version),
         newest=known[-1],
         v1_alone=_read("vllm/behaviour.json")["v1_needs"][-1][0],
         behind=_behind(version, known[-1]),
     )
 
 
-def _gone(told: Mapping[str, Gone], version: str) -> dict[str, Gone]:
+def _gone(told: Mapping[str, Gone], spans: Mapping[str, Span], version: str) -> dict[str, Gone]:
     """Those that this version no longer has: as told, and in every other spelling that the parsers had.
 
     A name may come again: disable-log-requests went in 0.17.0, and is the opposite of enable-log-requests from 0.33.0.
     """
-    spans = flag_spans()
     found = {
         name: one
         for name, one in told.items()
