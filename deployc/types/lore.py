@@ -9,6 +9,7 @@ from typing import Literal
 from deployc.types.drivers import Drivers
 from deployc.types.exposure import Exposure
 from deployc.types.formats import Formats
+from deployc.types.registries import Registries
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ class Lore:
     holes: tuple[Hole, ...] = ()  # those that this version has
     drivers: Drivers = field(default_factory=Drivers)  # of NVIDIA, by what they run, and the engine's images
     exposure: Exposure = field(default_factory=Exposure)  # what its key does not guard
+    registries: Registries = field(default_factory=Registries)  # classes of models, parsers
     newest: str = ""  # version of the catalogue
     v1_alone: str = ""  # the first version without the engine before V1
     behind: int = 0  # minor releases between this version and the newest

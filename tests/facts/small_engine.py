@@ -114,6 +114,49 @@ FILES = {
             def get_supported_act_dtypes(self):
                 raise NotImplementedError
     """,
+    "vllm/model_executor/models/registry.py": """
+        _TEXT = {"OneForCausalLM": ("one", "One"), "TwoForCausalLM": ("two", "Two")}
+        _MORE = {
+            **{name: place for name, place in _TEXT.items() if place},
+            "OldForCausalLM": ("transformers", "Backend"),
+        }
+        _VLLM_MODELS = {**_TEXT, **_MORE}
+    """,
+    "vllm/model_executor/models/interfaces.py": """
+        class SupportsLoRA(Protocol):
+            pass
+    """,
+    "vllm/model_executor/models/one.py": """
+        from .interfaces import SupportsLoRA
+
+        class Shared(nn.Module, SupportsLoRA):
+            pass
+
+        class One(Shared):
+            pass
+    """,
+    "vllm/model_executor/models/two.py": """
+        class Two(nn.Module):
+            pass
+    """,
+    "vllm/tool_parsers/__init__.py": """
+        _TOOL_PARSERS_TO_REGISTER = {"plain": ("plain_parser", "Plain"), "other": ("other_parser", "Other")}
+    """,
+    "vllm/reasoning/__init__.py": """
+        from .manager import ReasoningParserManager
+        from .thinking import Thinking
+    """,
+    "vllm/reasoning/manager.py": """
+        class ReasoningParserManager:
+            pass
+    """,
+    "vllm/reasoning/thinking.py": """
+        from .manager import ReasoningParserManager
+
+        @ReasoningParserManager.register_module("thinks")
+        class Thinking:
+            pass
+    """,
     "docs/features/quantization/gguf.md": """
         GGUF has moved: uv pip install vllm-gguf-plugin
     """,

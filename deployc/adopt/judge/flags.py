@@ -14,7 +14,7 @@ from deployc.adopt.deploy import listens
 from deployc.adopt.flags import is_open, named
 from deployc.adopt.judge.case import Judged
 from deployc.diagnostics import Diagnostic, Span
-from deployc.rules import flags, remarks, spelling, variables, versions
+from deployc.rules import flags, registered, remarks, spelling, variables, versions
 from deployc.rules.case import Case, Rule
 from deployc.source.secrets import secret_name
 from deployc.spec.deploy import Deploy, Path, bind
@@ -25,6 +25,7 @@ WRITTEN_RULES: tuple[Rule, ...] = (
     flags.known,
     flags.going,
     flags.typed,
+    registered.parsers_are_known,
     remarks.remarks_on_what_is_written,
     spelling.quotes,
     variables.read,

@@ -18,6 +18,7 @@ from deployc.facts.catalogue.image import image_facts
 from deployc.facts.catalogue.maps import maps
 from deployc.facts.catalogue.methods import methods
 from deployc.facts.catalogue.parser import flags
+from deployc.facts.catalogue.registries import registries
 from deployc.facts.catalogue.source import Absent, Read, Tree, Unreadable
 from deployc.facts.catalogue.variables import variables
 from deployc.facts.codec import encode
@@ -37,6 +38,7 @@ def tables(tree: Tree) -> dict[str, Mapping[str, Any]]:
         "flags": {name: {k: v for k, v in encode(flag).items() if k != "name"} for name, flag in known.items()},
         "maps": maps(tree),
         "methods": methods(tree),
+        "registries": registries(tree),
         "variables": variables(tree),
     }
 
