@@ -165,7 +165,7 @@ def diagnose_log(
     from deployc.facts.lore import lore
     from deployc.measure.doctor.log.judge import judge
     from deployc.measure.doctor.log.reading import read
-    from deployc.measure.doctor.log.table import table
+    from deployc.measure.doctor.log.table import gone, table
     from deployc.measure.doctor.log.window import opened
     from deployc.rules.case import Case
     from deployc.views.pages import read as page
@@ -186,7 +186,7 @@ def diagnose_log(
     told = judge(
         read(window, known),
         {code: page((pages() / f"{code}.md").read_text(encoding="utf-8")) for code in codes},
-        lore(versions()[-1]).gone,
+        {**gone(), **lore(versions()[-1]).gone},
         case,
         planned,
     )

@@ -61,7 +61,7 @@ def command(
 def _log(log: Path, file: Path | None, *, offline: bool, json: bool, no_color: bool) -> int:
     from deployc import pipeline
     from deployc.measure.doctor.log.document import document
-    from deployc.measure.doctor.log.shown import shown_facts
+    from deployc.measure.doctor.log.shown import shown_against, shown_facts
     from deployc.views.log import log as view
 
     told, report = pipeline.diagnose_log(log, like=file, offline=offline)
@@ -72,8 +72,8 @@ def _log(log: Path, file: Path | None, *, offline: bool, json: bool, no_color: b
         show.json(made)
     else:
         out = sys.stdout
-        facts = shown_facts(told.reading)
-        show.text(view(made, report, facts, color=show.color(out, no_color), width=show.width(out)))
+        facts, against = shown_facts(told.reading), shown_against(told.figures)
+        show.text(view(made, report, facts, against, color=show.color(out, no_color), width=show.width(out)))
     return ExitCode.OK  # what failed is what it was asked to find
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deployc.diagnostics import Report
 from deployc.views.diagnostics import diagnostics
-from deployc.views.layout import cut, escape, paint, wrap
+from deployc.views.layout import escape, paint, wrap
 
 _OUTCOMES = {
     "failed": "the start failed", "died": "it served, and ended by a fault", "serving": "the server came up",
@@ -16,14 +16,20 @@ _OUTCOMES = {
 
 
 def log(
-    document: Mapping[str, Any], report: Report, facts: list[tuple[str, str]], *, color: bool = False, width: int = 80
+    document: Mapping[str, Any],
+    report: Report,
+    facts: Sequence[tuple[str, str]],
+    against: Sequence[tuple[str, str]],
+    *,
+    color: bool = False,
+    width: int = 80,
 ) -> str:
-    """All of it; `facts` are names and values as they are shown."""
+    """All of it; `facts`, and those of them `against` a plan, are names and values as they are shown."""
     about = document["log"]
     lines = f"{about['lines']:,} line{'s' if about['lines'] != 1 else ''}"
     starts = f", the last of {about['starts']} starts" if about["starts"] > 1 else ""
     head = f"{about['file']}: {_OUTCOMES[document['outcome']]} ({lines}{starts})"
-    parts = [[paint(cut(escape(head), width), "strong", color)]]
+    parts = [[paint(line, "strong", color) for line in wrap(escape(head), width)]]
     parts.append(diagnostics(report, color=color, width=width).rstrip("\n").split("\n"))
     if document["beside"]:
         beside = [f"line {one['line']}, {one['code']}: {one['text']}" for one in document["beside"][:5]]
@@ -36,16 +42,9 @@ def log(
     if document["settings"]:
         unlike = [f"{one['name']}: {one['read']} in the log, {one['file']} in the file" for one in document["settings"]]
         parts.append(_list("Other settings than the file's", unlike, color, width))
-    if document["against"]:
-        parts.append(_list("Beside the plan", [_against(one) for one in document["against"]], color, width))
+    if against:
+        parts.append(_list("Beside the plan", [f"{name}: {value}" for name, value in against], color, width))
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
-
-
-def _against(one: Mapping[str, Any]) -> str:
-    ends = f", {one['low']:.4g} to {one['high']:.4g}" if one["low"] is not None and one["high"] is not None else ""
-    value = "unbounded" if one["value"] is None else f"{one['value']:.4g}"
-    verdict = "as predicted" if one["inside"] else "outside the band"
-    return f"{one['name']}: {one['read']:.4g} {one['unit']}; predicted {value} ({one['basis']}{ends}): {verdict}"
 
 
 def _list(title: str, items: list[str], color: bool, width: int) -> list[str]:

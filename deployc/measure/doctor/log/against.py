@@ -70,7 +70,7 @@ def unlike(facts: Mapping[str, Fact], case: Case) -> Iterator[Unlike]:
     if version is not None and version.value != case.facts.engine.version:
         yield Unlike("engine.version", version, case.facts.engine.version)
     for name in SETTINGS:
-        said = facts.get(f"args.{name}") or (facts.get(name) if name == "max_model_len" else None)
+        said = facts.get(f"args.{name}") or facts.get(name)
         choice = getattr(case.choices, name)
         if said is None or choice is None:
             continue

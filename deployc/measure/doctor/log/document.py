@@ -34,7 +34,7 @@ def document(told: Told, report: Report) -> dict[str, Any]:
             | {"unit": one.predicted.unit, "basis": one.predicted.basis}
             for one in told.figures
         ],
-        "settings": [{"name": one.name, "read": one.read.value, "file": one.written} for one in told.settings],
+        "settings": [{"name": one.name, "read": _whole(one.read.value), "file": one.written} for one in told.settings],
         "last": [{"line": span.line, "text": span.excerpt} for span in reading.last],
         "diagnostics": diagnostics(report),
     }  # fmt: skip
@@ -50,7 +50,11 @@ def _failure(found: Found, told: Told | None) -> dict[str, Any]:
 
 
 def _fact(fact: Fact) -> dict[str, Any]:
-    return {"name": fact.name, "value": fact.value, "unit": fact.unit or None, "line": fact.line}
+    return {"name": fact.name, "value": _whole(fact.value), "unit": fact.unit or None, "line": fact.line}
+
+
+def _whole(value: float | str) -> float | int | str:
+    return int(value) if isinstance(value, float) and value == int(value) else value
 
 
 def _finite(number: float) -> float | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from deployc.diagnostics import Diagnostic, Span, error, note, warning
+from deployc.measure.doctor.log import remedy
 from deployc.measure.doctor.log.against import Compared, Unlike, compared, unlike
 from deployc.measure.doctor.log.reading import Reading
 from deployc.measure.doctor.log.shown import NAMES, band, shown
@@ -15,7 +16,6 @@ from deployc.types.lore import Gone
 from deployc.units import show_count
 from deployc.views.pages import Page
 
-_FLAG = re.compile(r"--([a-z][a-z0-9_.-]{1,80})(?:[ =]([^\s-]\S{0,80}))?", re.IGNORECASE)
 _PYDANTIC = re.compile(r"^Value error, | \[type=\w{1,40}, .*")
 """What pydantic puts around the engine's own words."""
 LONGEST = 400
@@ -41,7 +41,7 @@ def judge(
     case: Case | None = None,
     planned: frozenset[str] = frozenset(),
 ) -> Told:
-    """`pages` by code, flags that are `gone` by the newest version; with a file its `case` and the codes `planned`."""
+    """`pages` by code, flags that are `gone` from some version on; with a file its `case` and the codes `planned`."""
     facts = {fact.name: fact for fact in reading.facts}
     figures = tuple(compared(facts, case)) if case else ()
     settings = tuple(unlike(facts, case)) if case else ()
@@ -73,9 +73,10 @@ def _failed(
     text = _PYDANTIC.sub("", found.text)
     text = text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
     if found.failure.name == "unknown-flag":
-        code, more, instead = _flags(text, gone)
+        code, more, instead = remedy.flags(text, gone)
         fix = instead or fix
-    page = pages[code]
+    page, facts = pages[code], {fact.name: fact.value for fact in reading.facts}
+    fix = "; ".join(part for part in (remedy.by_figures(code, facts, text), fix or remedy.first(page.fix)) if part)
     said = ""
     if planned is not None:
         also = "says the same of this file" if code in planned else "does not say this of the file as it is"
@@ -83,26 +84,8 @@ def _failed(
     when = " It served before that." if reading.outcome in ("died", "serving") else ""
     known = f"`deployc explain {code}` tells more"
     return error(
-        code, page.summary, f"{_stop(text)}{more}{when}{said}", f"{fix or _first(page.fix)}; {known}", found.at
+        code, page.summary, f"{_stop(text)}{more}{when}{said}", f"{fix or remedy.first(page.fix)}; {known}", found.at
     )
-
-
-def _first(markdown: str) -> str:
-    """Its first paragraph in one line: the page has the rest."""
-    return " ".join(markdown.partition("\n\n")[0].split()).rstrip(".")
-
-
-def _flags(text: str, gone: Mapping[str, Gone]) -> tuple[str, str, str]:
-    """DC502 where one of the flags went, with what takes its place; else DC500."""
-    said, instead = [], []
-    for flag, value in _FLAG.findall(text.partition("arguments:")[2]):
-        name = flag.lower().replace("_", "-")
-        if (one := gone.get(name)) is not None:
-            said.append(f" `--{name}` went in vLLM {one.gone}.{f' {one.why}' if one.why else ''}")
-            instead.append(one.put(value or "true") if one.instead else f"remove {name}")
-    if not said:
-        return "DC500", "", ""
-    return "DC502", "".join(said), "; ".join(dict.fromkeys(instead))
 
 
 def _unknown(reading: Reading) -> Diagnostic:
@@ -223,4 +206,5 @@ def _figures(reading: Reading, figures: tuple[Compared, ...], settings: tuple[Un
 
 
 def _stop(text: str) -> str:
+    text = text.rstrip("; ")
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."

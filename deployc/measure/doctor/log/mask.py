@@ -12,13 +12,14 @@ _LISTED = re.compile(rf"(?i){_KEY}[\"']?\s{{0,3}}[:=]\s{{0,3}}[\[(](?P<value>[^\
 _OPTION = re.compile(rf"(?i)--{_KEY}(?:=|\s{{1,8}})(?P<value>[^\s-]\S{{0,300}}(?:\s(?!-)\S{{1,300}}){{0,8}})")
 _BEARER = re.compile(r"(?i)\b(?:bearer|basic)\s{1,4}(?P<value>[\w.~+/=-]{6,2000})")
 _SET = re.compile(rf"(?i){_KEY}[\"']?\s{{0,3}}[:=]\s{{0,3}}[\"'](?P<value>[^\"']{{1,2000}})")
+_BARE = re.compile(rf"(?i){_KEY}=(?P<value>[^\s\"',()\[\]{{}}]{{4,2000}})")
 _WORD = re.compile(r"[^\s,\"'\[\]()]{4,}")
 _NONE = frozenset({"None", "null", "True", "False", "REDACTED"})
 
 
 def secrets(line: str) -> set[str]:
     """Those that a line spells out, as texts of four characters or more; not what the engine itself has masked."""
-    found = (shape.finditer(line) for shape in (_LISTED, _OPTION, _BEARER, _SET))
+    found = (shape.finditer(line) for shape in (_LISTED, _OPTION, _BEARER, _SET, _BARE))
     words = {word for each in found for one in each for word in _WORD.findall(one["value"])}
     return {word for word in words if word not in _NONE and "**" not in word}
 

@@ -66,7 +66,7 @@ def read(window: Window, known: Table) -> Reading:
     return Reading(
         window, all_read(window), counted, outcome, server, len(begins), failures,
         tuple(facts(last, known.figures, hide)),
-        tuple(_span(line, window.name, hide) for line in _last(last)),
+        tuple(_span(line, window.name, hide) for line in _last(last, known)),
         tuple(_span(line, window.name, hide) for line in given), stopped,
     )  # fmt: skip
 
@@ -90,6 +90,7 @@ def _failures(
     """One for each row that matches, in the table's order; on the line that raises it, where there is one."""
     lines = [(n, line) for n, line in enumerate(last) if line.level not in _QUIET and not _FRAME.match(line.text)]
     died = any(known.died.search(line.text) for _, line in lines)
+    told: set[int] = set()
     for row in known.failures:
         asked = [
             (line, match)
@@ -98,6 +99,9 @@ def _failures(
         ]
         if asked:
             line, match = next(((line, match) for line, match in asked if _RAISED.match(line.text)), asked[0])
+            if line.number in told:
+                continue
+            told.add(line.number)
             yield Found(row, hidden(line.text.strip(), hide), _span(line, file, hide, match.start(), match.end()))
 
 
@@ -105,8 +109,8 @@ def _outcome(
     found: Sequence[Line], last: Sequence[Line], served: int | None, failed: bool, known: Table
 ) -> tuple[Outcome, str]:
     looked = [*found[:3000], *found[3000:][-3000:]]
-    ours = sum(bool(known.vllm.search(line.text)) for line in looked)
-    votes = {name: sum(bool(shape.search(line.text)) for line in looked) for name, shape in known.others.items()}
+    ours = sum(bool(known.vllm.search(line.raw)) for line in looked)
+    votes = {name: sum(bool(shape.search(line.raw)) for line in looked) for name, shape in known.others.items()}
     most = max(votes, key=lambda name: votes[name])
     if votes[most] > ours:
         return "other", most
@@ -126,10 +130,11 @@ def _outcome(
     return ("failed" if trouble else "unfinished"), server
 
 
-def _last(last: Sequence[Line]) -> list[Line]:
-    """At most five that name an error, else the last five."""
+def _last(last: Sequence[Line], known: Table) -> list[Line]:
+    """At most five that name an error, rather those that say what it is; else the last five."""
     raised = [line for line in last if line.level not in _QUIET and _RAISED.match(line.text)]
-    once = {line.text: line for line in reversed(raised)}
+    causes = [line for line in raised if not known.follows.search(line.text)]
+    once = {line.text: line for line in reversed(causes or raised)}
     return sorted(list(once.values())[:5], key=lambda line: line.number) or list(last[-5:])
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
+from deployc.measure.doctor.log.against import Compared
 from deployc.measure.doctor.log.facts import Fact
 from deployc.measure.doctor.log.reading import Reading
 from deployc.types.figure import Figure
@@ -11,7 +13,7 @@ from deployc.units import show_count
 
 NAMES = {
     "version": "vLLM", "engine": "engine", "model": "model", "dtype": "dtype", "quantization": "quantization",
-    "max_model_len": "longest context", "tensor_parallel_size": "tensor parallel", "enforce_eager": "eager",
+    "max_model_len": "longest context", "tensor_parallel_size": "tensor parallel", "enforce_eager": "eager mode",
     "attention_backend": "attention", "kv_cache_tokens": "KV cache", "max_concurrency": "requests of full length",
     "gpu_blocks": "blocks", "kv_cache_gib": "left for the KV cache", "weights_gib": "weights", "load_s": "loaded in",
     "graph_s": "graphs captured in", "graphs_gib": "CUDA graphs", "init_s": "warmed up in", "free_gib": "free",
@@ -28,12 +30,20 @@ def shown_facts(reading: Reading) -> list[tuple[str, str]]:
     return [(words, shown(known[name])) for name, words in NAMES.items() if name in known]
 
 
+def shown_against(figures: Iterable[Compared]) -> list[tuple[str, str]]:
+    """Name, and the log's figure beside the plan's."""
+    return [
+        (NAMES[one.name], f"{shown(one.read)}, predicted {band(one.predicted)}{'' if one.inside else ': outside'}")
+        for one in figures
+    ]
+
+
 def shown(fact: Fact) -> str:
     """ "126,256 tokens", "61.66 GiB"."""
     if isinstance(fact.value, str):
-        return fact.value
+        return {"True": "yes", "False": "no", "None": "none"}.get(fact.value, fact.value)
     number = show_count(fact.value) if fact.value == int(fact.value) else f"{fact.value:.2f}"
-    return f"{number} {fact.unit}".strip()
+    return number if fact.unit in ("", "requests") else f"{number} {fact.unit}"
 
 
 def band(figure: Figure) -> str:

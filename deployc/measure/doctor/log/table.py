@@ -10,6 +10,8 @@ from functools import cache
 from typing import Any
 
 from deployc.data import profiles
+from deployc.facts.codec import decode
+from deployc.types.lore import Gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,12 @@ def table() -> Table:
         name: re.compile(marks[name]["pattern"]) for name in ("vllm", "start", "serving", "died", "stopped", "follows")
     }
     return Table(failures, figures, others=others, **single)
+
+
+@cache
+def gone() -> Mapping[str, Gone]:
+    """Flags that went with some version, whether or not the name has come again since."""
+    return decode(dict[str, Gone], _read("gone.json")["flags"])
 
 
 def _read(file: str) -> dict[str, Any]:
