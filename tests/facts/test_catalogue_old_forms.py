@@ -96,7 +96,7 @@ def test_an_option_as_older_versions_write_it(tmp_path: Path, written: str, flag
     tree = changed(tree, ARGUMENTS, (HELD, TOP), (going, f"parser.add_argument({written})"))
     changed(tree, "vllm/words.py")
     (tmp_path / "vllm/words.py").write_text('WORDS = ["in", "out"]\n')
-    (tmp_path / "vllm/reasoning").mkdir()
+    (tmp_path / "vllm/reasoning").mkdir(exist_ok=True)
     (tmp_path / "vllm/reasoning/__init__.py").write_text(
         "from .manager import OddManager\nfrom .first import First\nfrom .second import Second\n"
     )
