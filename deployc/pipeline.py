@@ -158,7 +158,7 @@ def diagnose_log(
 ) -> tuple[Told | None, Report]:
     """What the log of an engine says, `-` being the standard input, beside the plan of the deploy.yaml `like`.
 
-    None where the log cannot be read, or nothing can be predicted of that file: its report says why.
+    None where the log cannot be read. Where nothing can be predicted of that file, the report says why.
     """
     from deployc.data import pages
     from deployc.facts.engine import versions
@@ -176,11 +176,11 @@ def diagnose_log(
     case, planned = None, frozenset[str]()
     if like is not None:
         beside = compile(like, offline=offline, env=env)
-        deploy, facts = beside.deploy, beside.facts
-        if deploy is None or facts is None or beside.choices is None or beside.prediction is None:
-            return None, beside.report
-        case = Case(deploy, facts, beside.choices, beside.prediction)
         planned = frozenset(found.code for found in beside.report)
+        if beside.deploy and beside.facts and beside.choices and beside.prediction:
+            case = Case(beside.deploy, beside.facts, beside.choices, beside.prediction)
+        else:
+            report.extend(beside.report.errors)
     known = table()
     codes = {"DC502", *(row.code for row in known.failures)}
     told = judge(

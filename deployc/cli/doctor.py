@@ -74,7 +74,8 @@ def _log(log: Path, file: Path | None, *, offline: bool, json: bool, no_color: b
         out = sys.stdout
         facts, against = shown_facts(told.reading), shown_against(told.figures)
         show.text(view(made, report, facts, against, color=show.color(out, no_color), width=show.width(out)))
-    return ExitCode.OK  # what failed is what it was asked to find
+    # what failed is what it was asked to find; a deploy.yaml of which nothing can be predicted is not
+    return ExitCode.OK if file is None or told.planned else ExitCode.WRONG_FILE
 
 
 def _nothing(report: Report, *, json: bool, no_color: bool) -> int:

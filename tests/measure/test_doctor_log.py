@@ -178,7 +178,37 @@ CASES = [
 @pytest.mark.parametrize(("line", "code"), [row[1:] for row in CASES], ids=[row[0] for row in CASES])
 def test_failures_that_people_report_are_recognised(line: str, code: str) -> None:
     assert codes(START, line)[0] == code
-    assert codes(line)[0] == code  # without anything before it
+
+
+FOREIGN = [
+    '2026/01/02 10:00:00 [error] 7#7: *1 open() "/srv/x" failed (2: No such file or directory)',
+    "sshd[12]: error: Bind to port 22 on 0.0.0.0 failed: Address already in use.",
+    "systemd[1]: postgresql.service: Main process exited, code=killed, status=9/KILL",
+    "Traceback (most recent call last):\nFileNotFoundError: [Errno 2] No such file or directory: 'x'",
+]
+
+
+@pytest.mark.parametrize("text", FOREIGN)
+def test_faults_of_other_programs_are_not_taken_for_the_engines(text: str) -> None:
+    assert codes(*text.split("\n")) == ["DC764"]
+
+
+def test_flags_are_read_where_some_are_no_literals() -> None:
+    said = "non-default args: {'lora_modules': [LoRAModulePath(name='a')], 'port': 8, 'model': '/m', 'api_key': 'k'}"
+    assert {fact.name: fact.value for fact in reading(START, said).facts} == {
+        "version": "0.11.2",
+        "args.port": "8",
+        "args.model": "/m",
+    }
+
+
+def test_a_deploy_yaml_that_is_wrong_hides_no_failure(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "deploy.yaml").write_text("version: 1\nname: x\n")
+    (tmp_path / "engine.log").write_text(f"{START}\n{FAULT}\n")
+    assert run(["doctor", "--log", str(tmp_path / "engine.log"), "-f", str(tmp_path / "deploy.yaml")]) == 3
+    said = capsys.readouterr().out
+    assert "DC301" in said
+    assert "DC150" in said
 
 
 QUIET = [

@@ -12,6 +12,7 @@ from deployc.measure.doctor.log.mask import hidden
 from deployc.measure.doctor.log.table import Figures
 from deployc.source.secrets import secret_name
 
+_PAIR = re.compile(r"[{ ]'([a-z_]{2,60})': ('[^']{0,300}'|-?[\d.]{1,20}|True|False|None)(?=[,}])")
 _NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{0,18})?\Z")
 
 
@@ -52,11 +53,11 @@ def _facts(name: str, value: str | None, units: Mapping[str, str], line: int, hi
 
 
 def _args(text: str) -> dict[str, str]:
-    """Flag -> value as the engine printed them; none where they are not plain literals. Secrets are left out."""
+    """Flag -> value as the engine printed them; where some are no plain literals, those that are. No secrets."""
     try:
         said = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-        return {}
+        said = {pair[1]: pair[2].strip("'") for pair in _PAIR.finditer(text)}
     if not isinstance(said, dict):
         return {}
     return {str(name): str(value)[:300] for name, value in said.items() if not secret_name(str(name))}

@@ -32,6 +32,7 @@ class Told:
     figures: tuple[Compared, ...]
     settings: tuple[Unlike, ...]
     diagnostics: tuple[Diagnostic, ...]
+    planned: bool = False  # whether there was a plan to set it beside
 
 
 def judge(
@@ -62,7 +63,7 @@ def judge(
         *_versions(reading, settings),
         *_figures(reading, figures, settings),
     ]
-    return Told(reading, figures, settings, tuple(found))
+    return Told(reading, figures, settings, tuple(found), case is not None)
 
 
 def _failed(

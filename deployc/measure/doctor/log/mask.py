@@ -21,7 +21,7 @@ def secrets(line: str) -> set[str]:
     """Those that a line spells out, as texts of four characters or more; not what the engine itself has masked."""
     found = (shape.finditer(line) for shape in (_LISTED, _OPTION, _BEARER, _SET, _BARE))
     words = {word for each in found for one in each for word in _WORD.findall(one["value"])}
-    return {word for word in words if word not in _NONE and "**" not in word}
+    return {word for word in words if word not in _NONE and "**" not in word and not word.startswith("$")}
 
 
 def hidden(line: str, known: Iterable[str] = ()) -> str:

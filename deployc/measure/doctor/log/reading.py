@@ -61,7 +61,7 @@ def read(window: Window, known: Table) -> Reading:
     stopped = None if stop is None else _span(last[stop], window.name, hide)
     last = last[:stop]  # what goes wrong after that is no fault
     failures = tuple(_failures(last, served, known, window.name, hide))
-    outcome, server = _outcome(found, last, served, bool(failures), known)
+    outcome, server = _outcome(found, last, served, failures, known)
     counted = max([1, *(line.number for line in found)])
     return Reading(
         window, all_read(window), counted, outcome, server, len(begins), failures,
@@ -106,7 +106,7 @@ def _failures(
 
 
 def _outcome(
-    found: Sequence[Line], last: Sequence[Line], served: int | None, failed: bool, known: Table
+    found: Sequence[Line], last: Sequence[Line], served: int | None, failures: Sequence[Found], known: Table
 ) -> tuple[Outcome, str]:
     looked = [*found[:3000], *found[3000:][-3000:]]
     ours = sum(bool(known.vllm.search(line.raw)) for line in looked)
@@ -116,13 +116,13 @@ def _outcome(
         return "other", most
     if not found:
         return "empty", ""
-    if not ours and not failed:
+    if not ours and not any(one.failure.names_vllm for one in failures):
         return "other", ""
     server = "vLLM" if ours else ""
     if served is not None:
         died = any(known.died.search(line.text) for line in last[served:])
         return ("died" if died else "serving"), server
-    trouble = failed or any(
+    trouble = bool(failures) or any(
         line.level in ("ERROR", "CRITICAL") or _ASKED.search(line.text) or known.follows.search(line.text)
         for line in last
         if line.level not in _QUIET

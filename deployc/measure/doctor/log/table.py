@@ -26,6 +26,12 @@ class Failure:
     until: str = ""
     fix: str = ""
     serving: bool = False
+    host: bool = False
+
+    @property
+    def names_vllm(self) -> bool:
+        """Whether the text alone says that the log is of vLLM, or of what was to start it."""
+        return self.host or self.source.startswith("vllm/")
 
 
 @dataclass(frozen=True, slots=True)
