@@ -7,6 +7,7 @@ import json
 import re
 from typing import Any
 
+from deployc.types import json_text
 from deployc.types.facts import Flag
 from deployc.types.launch import FoundFlag
 
@@ -36,8 +37,8 @@ def as_json(text: str) -> Any:
         return None
     for spelling in (text, text.translate(_SMART)):
         try:
-            return json.loads(spelling)
-        except (ValueError, RecursionError):
+            return json_text.loads(spelling)
+        except ValueError:
             continue
     return None
 
@@ -56,7 +57,7 @@ def python_literal(text: str) -> Any:
         return None
     try:
         read = ast.literal_eval(text.strip())
-        return json.loads(json.dumps(read))
+        return json_text.loads(json.dumps(read))
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
 
@@ -67,7 +68,7 @@ def merged(flags: list[FoundFlag]) -> dict[str, Any]:
     for flag in flags:
         head, _, inner = flag.name.partition(".")
         node = found.setdefault(head, {})
-        *path, last = inner.split(".")
+        *path, last = inner.split(".", json_text.DEEPEST)  # what lies deeper is one name
         for part in path:
             node = node.setdefault(part, {}) if isinstance(node, dict) else {}
         if isinstance(node, dict):

@@ -9,6 +9,7 @@ from typing import Any
 
 from deployc.diagnostics import Diagnostic, ExitCode, Span, Stop, error, warning
 from deployc.facts.faults import Fault
+from deployc.types import json_text
 from deployc.types.architecture import Architecture
 from deployc.types.config import ABSENT, Config, put
 
@@ -23,7 +24,7 @@ def parsed(written: Iterable[str]) -> dict[str, Any]:
         if key in found:
             raise _unreadable(f"{key} is assumed twice.")
         try:
-            found[key] = json.loads(value)
+            found[key] = json_text.loads(value)
         except ValueError:
             found[key] = value
     return found

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.case import Case
+from deployc.types import json_text
 
 
 def are_known(case: Case) -> Iterator[Diagnostic]:
@@ -26,7 +26,7 @@ def _map(value: Any) -> Mapping[str, Any]:
     """A map, or the one that a text is the JSON of."""
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            value = json_text.loads(value)
         except ValueError:
             return {}  # DC501, or a short form of its own
     return value if isinstance(value, dict) else {}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.case import Case
+from deployc.types import json_text
 
 QUOTES = ("'", '"', "`", "\u201c", "\u2018")
 """Those that open a quotation; the last two as word processors write them."""
@@ -45,7 +45,7 @@ def inside(value: Any) -> str | None:
     if not isinstance(value, str) or len(value) < 2 or not value.startswith(QUOTES):
         return None
     try:
-        inner = json.loads(value)
+        inner = json_text.loads(value)
     except ValueError:
         closing = {"\u201c": "\u201d", "\u2018": "\u2019"}.get(value[0], value[0])
         return value[1:-1] if value.endswith(closing) else None

@@ -171,3 +171,13 @@ def test_a_file_is_not_written_over_itself(tmp_path: Path, monkeypatch: pytest.M
     Path("config.yaml").write_text("model: m/n\n")
     assert run(["import", "config.yaml", "-o", "config.yaml"]) == 1
     assert Path("config.yaml").read_text() == "model: m/n\n"
+
+
+@pytest.mark.parametrize("depth", [90, 150, 600, 900, 5000])
+@pytest.mark.parametrize("opening", ['{"a":', "["])
+def test_maps_and_names_of_any_depth(depth: int, opening: str) -> None:
+    """What is nested beyond all reason stays the text that it is, and the file is written."""
+    value = opening * depth + "1" + ("}" if "{" in opening else "]") * depth
+    for flag in (f"--hf-overrides '{value}'", f"--hf-overrides{'.a' * depth} 1"):
+        found = imported(f"vllm serve org/model {flag}", "launch.txt")
+        assert "overrides" in found.files[0] and not found.unread
