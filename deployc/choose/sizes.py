@@ -19,6 +19,7 @@ from deployc.types.choices import Choice, Choices
 from deployc.types.facts import Facts
 
 GIB = 2**30
+_MOST_GIB = 10**12  # of one host: more than any has, and still a count of bytes
 
 
 def wanted_length(deploy: Deploy, facts: Facts) -> Choice[int]:
@@ -80,8 +81,8 @@ def gpu_memory_utilization(deploy: Deploy, facts: Facts, ranks: int = 1) -> Choi
     if asked != "auto":
         return Choice(asked, deploy.because("engine.gpu_memory_utilization"), "as written")
     found = written_flag(deploy, facts, "gpu-memory-utilization")
-    if found is not None and isinstance(found[0], int | float) and not isinstance(found[0], bool):
-        return Choice(float(found[0]), found[1], "engine.args")
+    if found is not None and isinstance(found[0], int | float) and 0 < found[0] <= 1 and found[0] is not True:
+        return Choice(float(found[0]), found[1], "engine.args")  # anything else is refused (DC501)
     default = facts.engine.gpu_memory_utilization
     tightest = min(facts.devices, key=lambda device: highest_utilization(deploy, facts, device, ranks))
     highest = highest_utilization(deploy, facts, tightest, ranks)
@@ -97,7 +98,7 @@ def cpu_offload(deploy: Deploy, facts: Facts) -> Choice[int]:
     found = written_flag(deploy, facts, "cpu-offload-gb")
     if found is None or isinstance(found[0], bool) or not isinstance(found[0], int | float) or found[0] <= 0:
         return Choice(0, "default", "weights are on the card")
-    return Choice(int(found[0] * GIB), found[1], "engine.args")
+    return Choice(int(min(found[0], _MOST_GIB) * GIB), found[1], "engine.args")
 
 
 def cpu_kv_cache(deploy: Deploy, facts: Facts, choices: Choices) -> Choice[int] | None:

@@ -23,9 +23,16 @@ def switched_off(name: str, because: str, reason: str = "") -> EngineFlag:
     return EngineFlag(name, "false", because, reason, (f"--no-{name}",))
 
 
+REPEATED = ("middleware",)
+"""Flags that stand once for each of their values (argparse's action "append" in vllm/entrypoints, 0.8.0 to 0.33.0):
+what followed the first value would be no argument that the parser knows."""
+
+
 def several(name: str, values: tuple[str, ...], because: str, reason: str = "") -> EngineFlag:
-    """A flag that takes several values after its name."""
-    return EngineFlag(name, " ".join(values), because, reason, (f"--{name}", *values))
+    """A flag that takes several values, after its name or after its name each."""
+    each = (word for value in values for word in (f"--{name}", value))
+    argv = tuple(each) if name in REPEATED else (f"--{name}", *values)
+    return EngineFlag(name, " ".join(values), because, reason, argv)
 
 
 def origin(deploy: Deploy, dotted: str) -> str:
@@ -72,6 +79,8 @@ def _user_flag(name: str, value: Any, because: str, engine: EngineFacts, places:
         return switched_off(name, because, reason) if _has_no_form(name, engine) else None
     if isinstance(value, dict) or (isinstance(value, list) and known is not None and known.type == "json"):
         return flag(name, as_json(value), because, reason)
+    if value == []:  # a flag with nothing after it stops the parser
+        return None
     if isinstance(value, list):
         return several(name, tuple(_argument(item, places) for item in value), because, reason)
     return flag(name, _argument(value, places), because, reason)

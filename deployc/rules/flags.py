@@ -12,6 +12,7 @@ from deployc.cost.written import as_count, written_flag
 from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.case import Case
 from deployc.rules.spelling import inside
+from deployc.types import json_text
 from deployc.types.facts import Flag
 
 OWNERS: Mapping[str, tuple[str, ...]] = {
@@ -45,6 +46,10 @@ LEAST = {
 } | {"max-model-len": -1}
 """Counts of which the engine needs one; max_model_len -1 lets the engine choose (vllm/config/model.py)."""
 
+
+BARE = ("hf-token",)
+"""Flags with a value that may stand without one: then the token is the one that was logged in with (nargs "?",
+vllm/engine/arg_utils.py)."""
 
 TYPES: Mapping[str, str] = {
     "int": "a whole number",
@@ -154,9 +159,28 @@ def typed(case: Case) -> Iterator[Diagnostic]:
 
 def _wrong(flag: Flag, value: Any) -> str:
     if value == "":
-        return "is given an empty text"
-    if flag.choices and not isinstance(value, list | dict | bool) and str(value) not in flag.choices:
-        return f"is not given one of its choices: {value!r}"
+        return "" if flag.default == "" else "is given an empty text"
+    return _unsayable(flag, value) or _no_choice(flag, value) or _no_number(flag, value) or _no_text(flag, value)
+
+
+def _unsayable(flag: Flag, value: Any) -> str:
+    """What no command line can say: a flag without its value, several values where one stands."""
+    if flag.type != "bool" and isinstance(value, bool) and flag.name not in BARE:
+        return f"needs a value, and {json.dumps(value)} is none: `null` leaves it out"
+    if flag.type not in ("json", "list") and isinstance(value, list):
+        return f"takes one value, not the {len(value)} of a list"
+    if value == [] and flag.type == "list" and flag.default not in (None, "[]"):
+        return "is given an empty list, which no command line can say"
+    return ""
+
+
+def _no_choice(flag: Flag, value: Any) -> str:
+    values = value if isinstance(value, list) else [] if isinstance(value, bool) else [value]
+    other = [one for one in values if str(one) not in flag.choices] if flag.choices else []
+    return f"is not given one of its choices: {other[0]!r}" if other else ""
+
+
+def _no_number(flag: Flag, value: Any) -> str:
     if flag.type == "bool" and not isinstance(value, bool):
         return f"is a switch, not {value!r}: write true or false"
     if flag.type in ("int", "size") and as_count(value) is None and value not in ("auto", -1):
@@ -167,14 +191,19 @@ def _wrong(flag: Flag, value: Any) -> str:
         return f"must be at least {LEAST[flag.name]}, not {value!r}"
     if flag.name == "gpu-memory-utilization" and not 0 < value <= 1:
         return f"is a share of the card, above 0 and at most 1, not {value!r}"
-    if flag.type == "json" and isinstance(value, str) and not _is_json(value):
+    return ""
+
+
+def _no_text(flag: Flag, value: Any) -> str:
+    as_text = flag.default is not None and not _is_json(flag.default)  # where its default is a text, it takes others
+    if flag.type == "json" and isinstance(value, str) and not as_text and not _is_json(value):
         return f"takes JSON, and this is none: {value[:60]!r}"
     return ""
 
 
 def _is_json(text: str) -> bool:
     try:
-        json.loads(text)
+        json_text.loads(text)
     except ValueError:
         return False
     return True

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 _NAME = re.compile(
-    r"(?i)(?:api|access|private|auth|signing|encryption)[-_]?key|token(?!s|iz|[-_]?ids?$)|secret|passw|passphrase"
-    r"|credential|bearer"
+    r"(?i)(?:api|access|private|auth|signing|encryption)[-_]?key|token(?!s|iz|[-_]?ids?$|[-_]?threshold)|secret|passw"
+    r"|passphrase|credential|bearer"
 )
 _HARMLESS = re.compile(
-    r"(?i)(?:bos|eos|pad|unk|sep|cls|mask|stop|begin|start|end|image|video|audio|max|min|num|new|per|think)[-_]?token"
+    r"(?i)(?:bos|eos|pad|unk|sep|cls|mask|stop|begin|start|end|image|video|audio|adapter|max|min|num|new|per|think)"
+    r"[-_]?token"
 )
 # As well-known issuers begin theirs: OpenAI, Hugging Face, GitHub, GitLab, AWS, Slack; a PEM key; a URL's password.
 _VALUE = re.compile(
@@ -17,8 +18,8 @@ _VALUE = re.compile(
     r"|xox[bpars]-[\w-]{16,})|-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----|(?<=://)[^\s/@:]{0,80}:[^\s/@]{1,200}(?=@)"
 )
 _ASSIGNED = re.compile(
-    r"(?i)(?:(?:api|access|private|auth)[-_]?key|token(?!s|iz|_?id)|secret|passw|passphrase|credential)[\w.-]{0,40}"
-    r"[\"']?\s{0,8}[:=：]\s{0,40}(?P<value>\"[^\"]{1,2000}\"?|'[^']{1,2000}'?|[^\s,}#{&*|>\[\"'][^\s,}]{0,2000})"
+    r"(?i)(?:(?:api|access|private|auth)[-_]?key|token(?!s|iz|_?id|[-_]?threshold)|secret|passw|passphrase|credential)"
+    r"[\w.-]{0,40}[\"']?\s{0,8}[:=：]\s{0,40}(?P<value>\"[^\"]{1,2000}\"?|'[^']{1,2000}'?|[^\s,}#{&*|>\[\"'][^\s,}]{0,2000})"
 )
 
 

@@ -69,7 +69,7 @@ def test_the_old_entrypoint_takes_the_model_as_a_flag() -> None:
         ("{headless: true}", ("--headless",)),
         ("{headless: false}", ()),
         ("{max-num-seqs: null}", ()),
-        ("{middleware: [a.b, c.d]}", ("--middleware", "a.b", "c.d")),
+        ("{middleware: [a.b, c.d]}", ("--middleware", "a.b", "--middleware", "c.d")),
         ("{allowed-origins: [a, b]}", ("--allowed-origins", '["a", "b"]')),
         ("{compilation-config: {mode: 3}}", ("--compilation-config", '{"mode": 3}')),
         ("{ssl-certfile: ./tls/cert.pem}", ("--ssl-certfile", "${DEPLOYC_FILE_0}")),

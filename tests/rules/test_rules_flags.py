@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 from configured import H200, card, facts_of
 from versioned import args, codes_of, env, said
 
+from deployc.facts.engine import load
 from deployc.types.facts import AdapterFacts
 
 TWO = "{gpu: h200-sxm, count: 2}"
@@ -83,3 +85,51 @@ def test_holes_that_callers_need_count_where_others_call() -> None:
     for bind, expected in (("0.0.0.0", "note"), ("127.0.0.1", None)):
         target = f"{{kind: docker, bind: {bind}, api_key: {{env: KEY}}}}"
         assert codes_of(said(args("seed: 1"), "0.29.0", sections={"target": target})).get("DC519") == expected
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ("kv-cache-dtype: true", "needs a value"), ("revision: false", "needs a value"),
+        ("compilation-config: true", "needs a value"), ("middleware: false", "needs a value"),
+        ("all2all-backend: [naive, pplx]", "takes one value"), ("revision: [a]", "takes one value"),
+        ("all2all-backend: {a: 1}", "choices"), ("ignore-patterns: []", "empty list"),
+        ("collect-detailed-traces: [model, nothing]", "'nothing'"),
+        ("revision: ''", "empty text"), ("enable-lora: 'yes'", "switch"), ("enable-lora: [true]", "takes one value"),
+    ],
+)  # fmt: skip
+def test_values_of_a_kind_that_no_command_line_carries(written: str, says: str) -> None:
+    (found,) = [d for d in said(args(written), "0.33.0") if d.code == "DC501"]
+    assert says in found.detail
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["kv-cache-dtype: null", "hf-token: true", "allowed-local-media-path: ''", "allowed-origins: ['*']",
+     "allowed-origins: []", "pt-load-map-location: 'cuda:0'", "kv-cache-dtype-skip-layers: []",
+     "collect-detailed-traces: [model, worker]", "middleware: [a, b]", "enable-lora: false",
+     "dbo-decode-token-threshold: 32"],
+)  # fmt: skip
+def test_values_that_a_command_line_carries(written: str) -> None:
+    assert not {"DC501", "DC164"} & codes_of(said(args(written), "0.33.0")).keys()
+
+
+OURS = ("config", "host", "model", "port")  # flags of which a key is the only place (DC612)
+
+
+@pytest.mark.parametrize("version", ["0.8.5", "0.16.0", "0.33.0"])
+def test_every_flag_takes_its_own_default(version: str) -> None:
+    written = {}
+    for flag in load(version).flags.values():
+        if flag.default is not None and flag.name not in OURS:
+            text = flag.type in ("str", "size") or flag.default == "cpu"
+            written[flag.name] = flag.default if text else json.loads(flag.default)
+    found = said(f"args: {json.dumps(written)}", version)
+    assert [d.detail for d in found if d.code in ("DC164", "DC500", "DC501")] == []
+
+
+@pytest.mark.parametrize("flag", ["hf-overrides", "speculative-config", "revision"])
+def test_json_nested_beyond_all_reason_is_none(flag: str) -> None:
+    text = json.dumps('{"a":' * 5000 + "1" + "}" * 5000)
+    found = codes_of(said(args(f"{flag}: {text}"), "0.33.0"))
+    assert ("DC501" in found) == (flag != "revision")

@@ -61,5 +61,8 @@ def test_names_and_values() -> None:
     assert not any(
         map(secret_name, ("tokens", "tokenizer", "eos_token", "max_num_batched_tokens", "key", "keys", "PWD"))
     )
+    numbers = ("dbo-decode-token-threshold", "VLLM_SHARED_EXPERTS_STREAM_TOKEN_THRESHOLD", "max-prompt-adapter-token")
+    assert not any(map(secret_name, numbers))
+    assert masked(f"{numbers[0]}: 32") == f"{numbers[0]}: 32"
     assert all(map(secret_value, (KEY, "hf_" + "x" * 20, "ghp_" + "x" * 20, "-----BEGIN RSA PRIVATE KEY-----")))
     assert not any(map(secret_value, ("sk-learn", "hf_model", "Qwen/Qwen2.5-7B", "https://host:80/x", "")))
