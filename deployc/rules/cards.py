@@ -12,6 +12,7 @@ from deployc.cost.parallel import undivided
 from deployc.diagnostics import Diagnostic, error, warning
 from deployc.rules.case import Case
 from deployc.types.choices import Choice, Choices
+from deployc.types.facts import MOST_CARDS
 
 
 def model_divides(case: Case) -> Iterator[Diagnostic]:
@@ -19,7 +20,7 @@ def model_divides(case: Case) -> Iterator[Diagnostic]:
     architecture, tp = case.facts.model.architecture, case.choices.tensor_parallel_size.value
     if wrong := undivided(architecture, tp):
         count = len(case.facts.devices)
-        fit = [n for n in range(1, max(tp, count) + 1) if not undivided(architecture, n)]
+        fit = [n for n in range(1, min(max(tp, count), MOST_CARDS) + 1) if not undivided(architecture, n)]
         most = max((n for n in fit if n <= count and count % n == 0), default=1)
         beside = f", replicas: {count // most}" if count > most else ""
         yield error(
@@ -36,12 +37,13 @@ def cards_suffice(case: Case) -> Iterator[Diagnostic]:
     count = len(case.facts.devices)
     used = case.choices.tensor_parallel_size.value * case.choices.replicas.value
     if used < count:
+        more = case.deploy.engine.parallel.replicas != "auto" and count // case.choices.tensor_parallel_size.value > 1
         yield warning(
             "DC534",
             "some cards are left idle",
             f"{case.choices.replicas.value} engine(s) of {case.choices.tensor_parallel_size.value} card(s) use {used} "
             f"of {count}.",
-            "set engine.parallel.replicas: auto, or lower hardware.count",
+            ("set engine.parallel.replicas: auto, or " if more else "") + f"lower hardware.count to {used}",
             case.deploy.at("hardware.count"),
         )
 

@@ -42,7 +42,7 @@ def method_is_there(case: Case) -> Iterator[Diagnostic]:
 def method_runs_on_the_card(case: Case) -> Iterator[Diagnostic]:
     """What the checkpoint is in, against what this version runs on cards of this capability."""
     form, capability = _format(case), case.facts.smallest.compute_capability
-    method = case.facts.engine.methods.get(_method(case))
+    method = case.facts.engine.methods.get(_taken_as(case))
     least = method.least if method is not None else None
     if case.on_cpu or capability is None or case.choices.weights.value != "checkpoint":
         return
@@ -132,20 +132,12 @@ def widened_and_bound_by_compute(case: Case) -> Iterator[Diagnostic]:
     """Weights alone in few bits are multiplied in 16: where products are the limit, nothing is won."""
     if case.on_cpu or case.prediction.bound_by != "compute" or not (what := _weights_alone(case)):
         return
-    eight = eight_bit(case.facts)
     yield warning(
         "DC585",
         "weights in few bits do not raise this throughput",
         f"{what} are widened to 16 bit before they are multiplied. The stated load is limited by products, not by "
         "reading weights: they save memory here, and the time of a lone request, but no throughput.",
-        f"set quantization.weights: {eight}, which the card multiplies in its own type"
-        + (
-            ""
-            if case.choices.weights.value != "checkpoint"
-            else f", on the 16-bit model{guess(case.facts.model.source)}"
-        )
-        if eight
-        else "set quantization.weights: none where memory suffices",
+        _multiplied(case),
         _at(case),
     )
 
@@ -187,16 +179,23 @@ def int8_path(case: Case) -> Iterator[Diagnostic]:
             _at(case),
         )
     elif eight == "int8-weight-only" and _method(case) != "bitsandbytes":  # which says more of itself
-        own = eight_bit(case.facts)
-        plain = f"take the 16-bit model{guess(case.facts.model.source)} with" if weights == "checkpoint" else "set"
         yield warning(
             "DC586",
             "which int8 runs",
             f"The weights alone are 8-bit integers: on {card} they are widened to 16 bit in the kernel. Memory is "
             "halved and decode is faster; prompts are not.",
-            f"{plain} quantization.weights: {own}, which the card multiplies in its own type" if own else "",
+            _multiplied(case),
             _at(case),
         )
+
+
+def _multiplied(case: Case) -> str:
+    """The weights whose products win: in the card's own 8 bits, else in 16."""
+    eight, plain = eight_bit(case.facts), case.choices.weights.value != "checkpoint"
+    first = "set" if plain else f"take the 16-bit model{guess(case.facts.model.source)}" + (" with" if eight else "")
+    if eight:
+        return f"{first} quantization.weights: {eight}, which the card multiplies in its own type"
+    return f"{first}{' quantization.weights: none' if plain else ''} where memory suffices"
 
 
 def int8_in_small_batches(case: Case) -> Iterator[Diagnostic]:
@@ -248,6 +247,22 @@ def _eight_bits(case: Case) -> str:
     return kinds.pop() if len(kinds) == 1 else ""
 
 
+def _taken_as(case: Case) -> str:
+    """The engine's own name of the checkpoint's method: modelopt has several, told by its algorithm
+    (`override_quantization_method`, vllm/model_executor/layers/quantization/modelopt.py)."""
+    method, algorithm = _method(case), _algorithm(case.facts.model.quantization)
+    if method == "modelopt":
+        kinds = {"MXFP8": "modelopt_mxfp8", "MIXED": "modelopt_mixed", "FP4": "modelopt_fp4"}
+        return next((name for kind, name in kinds.items() if kind in algorithm), method)
+    return method
+
+
+def _algorithm(said: Mapping[str, Any]) -> str:
+    """ "NVFP4", "FP8" …: of modelopt's config, which may hold it one level down."""
+    inner = said.get("quantization")
+    return str((inner if isinstance(inner, Mapping) else said).get("quant_algo", "")).upper()
+
+
 def _format(case: Case) -> str:
     """The checkpoint's format by its name in `EngineKernels.runs`; "" = none is known."""
     said, method = case.facts.model.quantization, _method(case)
@@ -255,7 +270,7 @@ def _format(case: Case) -> str:
         return method
     groups = [group for group in (said.get("config_groups") or {}).values() if isinstance(group, Mapping)]
     weights = [group.get("weights") or {} for group in groups]
-    if method == "modelopt" and "FP4" in str(said.get("quant_algo", "")):
+    if method == "modelopt" and "FP4" in _algorithm(said):
         return "nvfp4"
     if weights and all(one.get("num_bits") == 4 for one in weights):
         kinds = {"nvfp4" if one.get("type") == "float" else "int4" for one in weights}

@@ -145,6 +145,15 @@ def test_few_bits_and_products_that_are_the_limit() -> None:
     assert (str(found.severity), "Weights of 4 bits are widened" in found.detail) == ("warning", True)
     assert "quantization.weights: fp8" in found.fix
     assert "DC585" in codes(facts_of(QWEN_7B, (H200,)), workload=BUSY, quantization="{weights: int4-rtn}")
+    assert "take the 16-bit model" in found.fix
+    volta = card("v100-32", 31.7 * GIB, 9e11, (7, 0), 112e12)
+    old = [d for d in said(facts_of(GPTQ8, (volta,)), workload=BUSY) if d.code in ("DC585", "DC586")]
+    assert old and all(
+        d.fix == "take the 16-bit model (by its name org/model; a guess) where memory suffices"
+        or d.fix == "take the 16-bit model where memory suffices"
+        for d in old
+    )
+    assert "DC585" not in codes(facts_of(AWQ, (H200,)), workload=BUSY, quantization="{weights: int4-rtn}")  # DC250
     assert "DC585" not in codes(facts_of(AWQ, (H200,)), workload=ALONE)
     assert "DC585" not in codes(facts_of(QWEN_7B, (H200,)), workload=BUSY, quantization="{weights: fp8}")
     assert "DC585" not in codes(facts_of(QWEN_7B, (H200,)), workload=BUSY)

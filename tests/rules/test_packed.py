@@ -191,3 +191,10 @@ def test_gptq_with_zero_points_or_other_bits() -> None:
         assert codes(config, A100, "0.32.0", model=half) == ERROR
         (found,) = said(config, A100, "0.20.2")
         assert "GPTQ, the one kernel for it, reads float16 alone" in found.detail
+
+
+def test_a_quantized_checkpoint_quantized_again_has_no_layers_to_judge() -> None:
+    """DC250 says all that there is to say: no layer of it is ever made."""
+    again = case_of(facts_of(QWEN_7B | awq(), (H200,)), quantization="{weights: fp8}")
+    assert stored(again.facts, again.choices) == []
+    assert stored(again.facts, case_of(facts_of(QWEN_7B | awq(), (H200,))).choices)

@@ -11,6 +11,7 @@ from handmade import deploy_of
 
 from deployc.diagnostics import Report, error
 from deployc.rules import accept, sla
+from deployc.rules.cards import cards_suffice
 from deployc.rules.memory import longest_request_fits
 from deployc.types.facts import AdapterFacts, Facts
 
@@ -235,6 +236,21 @@ ON_CARDS: list[tuple[str, str, Facts, dict[str, str], Facts, dict[str, str]]] = 
 def test_cards(code: str, severity: str, bad: Facts, wrong: dict[str, str], good: Facts, right: dict[str, str]) -> None:
     assert codes(bad, **wrong).get(code) == severity
     assert code not in codes(good, **right)
+
+
+def test_idle_cards_that_no_more_engines_fill() -> None:
+    """Of three cards in pairs one stays idle whatever `replicas` says; with `replicas: 1` on four cards it decides."""
+    for cards, replicas, says in (((card(),) * 3, "auto", False), ((card(),) * 4, "1", True)):
+        sections = {"engine": f"{{version: 0.32.0, parallel: {{tensor: 2, replicas: {replicas}}}}}",
+                    "hardware": f"{{gpu: rtx-4090, count: {len(cards)}}}"}  # fmt: skip
+        case = case_of(facts_of(cards=cards), **sections)
+        (found,) = cards_suffice(case)
+        assert ("replicas: auto" in found.fix) == says and "hardware.count to 2" in found.fix
+
+
+def test_ranks_beyond_all_cards_are_judged_at_once() -> None:
+    many = {"engine": "{version: 0.32.0, args: {tensor-parallel-size: 100000000000000000000}}"}
+    assert codes(**many)["DC530"] == "error"
 
 
 def with_adapter(rank: int = 16) -> Facts:

@@ -37,7 +37,10 @@ class Stored:
 
 
 def stored(facts: Facts, choices: Choices) -> list[Stored]:
-    """Every layer in packed integers or fp8; none of a 16-bit model, of towers, of experts in one tensor."""
+    """Every layer in packed integers or fp8; none of a 16-bit model, of towers, of experts in one tensor, nor of a
+    quantized checkpoint that is to be quantized once more (DC250)."""
+    if scheme(choices) and facts.model.quantization:
+        return []
     groups = [part for group in loaded(facts) for part in made(group, choices)]
     modules: dict[str, dict[str, TensorGroup]] = {}
     for group in groups:
