@@ -8,6 +8,7 @@ from typing import Any
 
 from deployc.data import profiles
 from deployc.facts.catalogue.history import History, at, release
+from deployc.facts.catalogue.registries import LISTS, PARSERS
 from deployc.types.registries import Registries
 
 _CLASSES = "architectures."
@@ -28,7 +29,8 @@ def registries(version: str) -> Registries:
             for name, since in _read("architectures.json")["by_transformers"].items()
             if name not in classes and release(since) <= release(version)
         ),
-        parsers={flag: tuple(_of(now, f"{flag}.")) for flag in ("tool-call-parser", "reasoning-parser")},
+        parsers={flag: tuple(_of(now, f"{flag}.")) for flag in PARSERS},
+        values={flag: tuple(_of(now, f"{flag}.")) for flag in LISTS},
         other_parsers={name: when for name, when in elsewhen.items() if not name.startswith(_CLASSES)},
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from deployc.cost.lora_slots import LORA_RANKS
 from deployc.cost.weights.names import EMBEDDINGS, OUTPUTS
+from deployc.cost.written import written_count
 from deployc.diagnostics import Diagnostic, Severity, Span, error
 from deployc.rules.adapter_shapes import adapter_shapes, cannot_be_served, merged
 from deployc.rules.adapter_shapes.in_memory import by_peft
@@ -99,3 +100,18 @@ def rank_within_ladder(case: Case) -> Iterator[Diagnostic]:
             f"remove engine.args.max-lora-rank: {step} is chosen then",
             case.at("max-lora-rank", "adapters"),
         )
+
+
+def slots_fit_beside_the_host(case: Case) -> Iterator[Diagnostic]:
+    """vllm/config/lora.py: "max_cpu_loras (2) must be >= max_loras (3)", 0.8.0 to 0.33.0."""
+    host, slots = written_count(case.deploy, case.facts, "max-cpu-loras"), case.choices.max_loras
+    if case.choices.adapter_mode.value != "serve" or host is None or slots is None or host.value >= slots.value:
+        return
+    yield error(
+        "DC512",
+        "two settings contradict each other",
+        f"max_cpu_loras {host.value} is less than max_loras {slots.value}; the host keeps each adapter that the cards "
+        "hold, and the engine does not start.",
+        f"set engine.args.max-cpu-loras: {slots.value} or more, or remove it",
+        case.at("max-cpu-loras", "adapters"),
+    )

@@ -82,6 +82,29 @@ def parsers_are_known(case: Case) -> Iterator[Diagnostic]:
         )
 
 
+def values_are_known(case: Case) -> Iterator[Diagnostic]:
+    """Flags whose parser takes any text, for plugins of an image of one's own; the official ones have none."""
+    image, flags = case.deploy.engine.image, case.facts.engine.flags
+    if image is not None and OFFICIAL not in image:
+        return
+    for flag, names in case.facts.lore.registries.values.items():
+        setting = written(case).get(flag)
+        if setting is None or flag not in flags or flags[flag].choices or not names or setting.value in (*names, ""):
+            continue
+        told = case.facts.lore.registries.other_parsers.get(f"{flag}.{setting.value}", "")
+        when = f": it {told}" if told else ""
+        yield error(
+            "DC501",
+            "the engine cannot take this value",
+            f"vLLM {case.facts.engine.version} has no --{flag} {setting.value}{when}, and stops.",
+            f"write one of {', '.join(names)}",
+            setting.at,
+        )
+
+
+OFFICIAL = "vllm/vllm-openai"
+
+
 def _asked(case: Case, flag: str) -> tuple[str, Span | None]:
     """The parser, and where it is named."""
     key = flag.replace("-", "_")

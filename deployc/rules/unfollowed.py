@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from deployc.cost.kv_cache.element import ELEMENT_BYTES
 from deployc.diagnostics import Diagnostic, warning
 from deployc.rules.case import Case
 from deployc.rules.settings import served_method
@@ -17,6 +18,7 @@ FLAGS: Mapping[str, str] = {
     "mamba-cache-mode": "other states are kept",
     "mamba-cache-dtype": "states have another type",
     "mamba-ssm-cache-dtype": "states have another type",
+    "kv-cache-dtype": "keys and values take fewer bits than are counted",
     "kv-cache-dtype-skip-layers": "some layers keep 16 bit",
     "disable-hybrid-kv-cache-manager": "layers with a window keep every token",
     "disable-sliding-window": "layers with a window keep every token, of a context no longer than it",
@@ -60,9 +62,12 @@ def unfollowed(case: Case) -> Iterator[Diagnostic]:
 
 
 def _concerns(case: Case, name: str, value: Any) -> bool:
-    """A method that the weights are in already quantizes none of them; a model without a window loses none."""
+    """A method that the weights are in already quantizes none of them; a model without a window loses none; of a cache
+    whose elements have a known size the figures are right."""
     if name == "quantization":
         return served_method(case) == "none" and value not in case.facts.lore.needs_checkpoint
+    if name == "kv-cache-dtype":
+        return str(value) != "auto" and str(value) not in ELEMENT_BYTES
     if name == "disable-sliding-window":
         return bool(case.facts.model.language_config.get("sliding_window"))
     return True

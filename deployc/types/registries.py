@@ -15,4 +15,7 @@ class Registries:
     adapted_since: Mapping[str, str] = field(default_factory=dict)  # class without adapters here -> first with them
     by_transformers: tuple[str, ...] = ()  # it has none of its own, and its transformers has one that it takes
     parsers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # "tool-call-parser" -> values
+    values: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # of the engine's own, of flags that take others
     other_parsers: Mapping[str, str] = field(default_factory=dict)  # "tool-call-parser.xlam" -> "came in vLLM 0.9.2"

@@ -205,3 +205,14 @@ def test_experts_in_eight_bits_of_bitsandbytes() -> None:
         mixture = MOE | {"quantization_config": config["quantization_config"]}
         assert ("DC583" in codes(facts_of(mixture, (H200,)))) == found
         assert "DC583" not in codes(facts_of(config, (H200,)))
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_an_algorithm_of_modelopt_is_asked_for_its_own_capability(nested: bool) -> None:
+    """`modelopt` itself asks 8.9; NVFP4 runs from 8.0 on, widened."""
+    said = {"quant_algo": "NVFP4"}
+    known = facts_of(of(quant_method="modelopt", **({"quantization": said} if nested else said)), cards=(A100,))
+    methods = {"modelopt": Method((8, 9)), "modelopt_fp4": Method((8, 0))}
+    for config, refused in ((known.model.config, False), (of(quant_method="modelopt", quant_algo="FP8"), True)):
+        facts = replace(known, engine=replace(known.engine, methods=methods), model=replace(known.model, config=config))
+        assert any(d.code == "DC251" for d in checkpoint.method_runs_on_the_card(case_of(facts))) == refused

@@ -85,3 +85,44 @@ def test_every_parser_that_it_has_is_taken(version: str) -> None:
 def test_a_plugin_may_bring_a_name_of_its_own() -> None:
     settings = args("tool-call-parser: mine, tool-parser-plugin: ./mine.py")
     assert "DC524" not in codes_of(said(settings, "0.33.0"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "version", "words"),
+    [
+        (args("load-format: gguf"), "0.33.0", "it went in vLLM 0.24.0"),
+        (args("load-format: bitsandbytes"), "0.28.0", "it went in vLLM 0.28.0"),
+        (args("load-format: safetensor"), "0.11.0", "stops"),
+        (args("kv-cache-dtype: int8"), "0.33.0", "stops"),
+        (args("kv-cache-dtype: int8"), "0.32.0", "choices"),
+    ],
+)
+def test_a_value_of_an_open_flag_that_the_engine_itself_lacks(settings: str, version: str, words: str) -> None:
+    found = [d for d in said(settings, version) if d.code == "DC501"]
+    assert len(found) == 1 and words in found[0].detail
+
+
+@pytest.mark.parametrize("version", ["0.9.2", "0.11.0", "0.25.0", "0.33.0"])
+def test_every_value_that_it_has_is_taken_and_planned(version: str) -> None:
+    for flag, names in registries(version).values.items():
+        for name in names:
+            assert "DC501" not in codes_of(said(args(f"{flag}: {name}"), version)), name
+
+
+def test_an_image_of_ones_own_may_have_more() -> None:
+    settings = f"image: 'registry.local/vllm-gguf:1', {args('load-format: gguf')}"
+    assert "DC501" not in codes_of(said(settings, "0.33.0"))
+
+
+@pytest.mark.parametrize(("name", "unfollowed"), [("int4_per_token_head", True), ("fp8", False), ("auto", False)])
+def test_a_cache_whose_size_is_not_known_is_counted_in_full_and_said(name: str, unfollowed: bool) -> None:
+    assert ("DC308" in codes_of(said(args(f"kv-cache-dtype: {name}"), "0.33.0"))) == unfollowed
+
+
+@pytest.mark.parametrize(("kept", "refused"), [(2, True), (3, False), (8, False)])
+def test_the_host_keeps_every_adapter_that_a_card_holds(kept: int, refused: bool) -> None:
+    adapters = tuple(AdapterFacts(name, f"./{name}", None, {"r": 8}, 8, "", (), (), {}) for name in "abc")
+    listed = ", ".join(f"{{name: {one.name}, source: {one.source}, mode: serve}}" for one in adapters)
+    facts = replace(facts_of(QWEN_7B, version="0.33.0"), adapters=adapters)
+    found = said(args(f"max-cpu-loras: {kept}"), "0.33.0", facts=facts, sections={"adapters": f"[{listed}]"})
+    assert any(d.code == "DC512" and "max-cpu-loras: 3" in d.fix for d in found) == refused

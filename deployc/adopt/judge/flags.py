@@ -26,6 +26,7 @@ WRITTEN_RULES: tuple[Rule, ...] = (
     flags.going,
     flags.typed,
     registered.parsers_are_known,
+    registered.values_are_known,
     remarks.remarks_on_what_is_written,
     spelling.quotes,
     variables.read,

@@ -23,10 +23,12 @@ def kv_dtype(facts: Facts, choices: Choices) -> str:
     """The dtype of keys and values: as chosen; "auto" is what the checkpoint declares, else the model's own.
 
     vllm/utils/torch_utils.py, resolve_kv_cache_dtype_string; a `kv_cache_scheme` of compressed-tensors means fp8
-    (vllm/model_executor/layers/attention/attention.py, 0.19.0).
+    (vllm/model_executor/layers/attention/attention.py, 0.19.0). One whose size is not known counts as the model's own,
+    the largest that there is: rules/unfollowed.py says so, or DC501 where this version takes no such value.
     """
     if choices.kv_cache_dtype.value != "auto":
-        return choices.kv_cache_dtype.value
+        written = choices.kv_cache_dtype.value
+        return written if written in ELEMENT_BYTES else choices.dtype.value
     declared = _declared(facts.model.quantization) if choices.weights.value == "checkpoint" else None
     return declared or choices.dtype.value
 

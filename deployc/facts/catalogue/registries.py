@@ -1,5 +1,6 @@
 """Names that a version's registries hold: classes of models, parsers of tool calls and of reasoning.
 
+Of flags whose parser leaves the value open, for plugins, the values of the engine itself are read too.
 A name of the table is "architectures.LlamaForCausalLM", "tool-call-parser.hermes" or "reasoning-parser.qwen3". Of a
 model's class `lora` says that adapters can be served on it, `transformers` that it runs by transformers' own class.
 """
@@ -10,6 +11,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+from deployc.facts.catalogue.hints import literal_values
 from deployc.facts.catalogue.listed import registered
 from deployc.facts.catalogue.source import Located, Module, Tree, Unreadable, bases
 
@@ -28,12 +30,23 @@ PARSERS = {
 }
 """By flag: where the package of its parsers may lie, its table, and before there was one the manager's class."""
 
+LISTS = {
+    "kv-cache-dtype": ("vllm.config.cache", "CacheDType"),
+    "load-format": ("vllm.model_executor.model_loader", "LoadFormats"),
+}
+"""By flag, the Literal of its values, of which the parser itself knows nothing in some versions."""
+
 
 def registries(tree: Tree) -> dict[str, dict[str, Any]]:
     """All of them. Raises Unreadable where the models' table or a package of parsers is not found."""
     found = {f"architectures.{name}": what for name, what in _architectures(tree)}
     for flag in PARSERS:
         found |= {f"{flag}.{name}": {} for name in _parsers(tree, flag)}
+    for flag, (home, name) in LISTS.items():
+        module = tree.module(home)
+        node = module.names.get(name) if module else None
+        if module is not None and isinstance(node, ast.expr):
+            found |= {f"{flag}.{value}": {} for value in literal_values([node], module)}
     return dict(sorted(found.items()))
 
 
