@@ -145,7 +145,8 @@ CASES = [
      "[torch.float16]", "DC511"),
     ("cmp-10", "ValueError: Prequant BitsAndBytes models with tensor parallelism is not supported. Please try with "
      "pipeline parallelism.", "DC582"),
-    ("cmp-11", "  Value error, Unknown quantization method: gguf. Must be one of ['awq', 'fp8'].", "DC529"),
+    ("cmp-11", "  Value error, Unknown quantization method: gguf. Must be one of ['awq', 'fp8'].", "DC583"),
+    ("seed-01", "  Value error, Unknown quantization method: int8. Must be one of ['awq', 'fp8'].", "DC529"),
     ("cmp-13", "ValueError: User-specified max_model_len (72000) is greater than the derived max_model_len "
      "(max_position_embeddings=32768 or model_max_length=None in model's config.json).", "DC520"),
     ("cmp-15", "RuntimeError: Error(s) in loading state_dict: size mismatch for base_model.model.lm_head.weight: "

@@ -45,17 +45,26 @@ BEFORE = [
     "[pod/vllm-7d9/engine] ",
     "\x1b[36mvllm-1  | \x1b[0m",
     "vllm-1  | 2025-11-20T10:02:31.123Z ",
+    "[2026-02-24T20:21:58Z] ",
+    "> ",
+    "> > ",
 ]
 
 
 @pytest.mark.parametrize("before", BEFORE)
 @pytest.mark.parametrize("process", ["(EngineCore pid=1) ", "(Worker_TP0 pid=12) ", "(VllmWorker rank=0 pid=9) ", ""])
-@pytest.mark.parametrize("level", ["ERROR 11-20 10:02:31 [core.py:842] ", ""])
+@pytest.mark.parametrize(
+    "level", ["ERROR 11-20 10:02:31 [core.py:842] ", "ERROR 11-20 10:02:31 engine.py:366] ", "ERROR: ", ""]
+)
 def test_what_stands_before_the_engines_words_is_taken_off(before: str, process: str, level: str) -> None:
     line = only(f"{before}\x1b[1;36m{process}\x1b[0;0m{level}{FAULT}\r\n")
     assert (line.text, line.level) == (FAULT, level[:5])
     assert line.process == process[1:].split(" ")[0]
     assert line.raw[line.start :] == line.text
+
+
+def test_a_rank_before_a_traceback() -> None:
+    assert only(f"[rank0]: {FAULT}").text == FAULT
 
 
 def test_dockers_own_file_of_a_container() -> None:

@@ -16,15 +16,19 @@ _CONTROL = re.compile(
     r"\x1b\[[0-9;?]{0,20}[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 )
 _BEFORE = (
+    re.compile(r"(?:> ?){1,3}"),  # as people quote it
     re.compile(r"[\w.-]{1,80} {0,40}\| ?"),  # docker compose
     re.compile(r"\[pod/[^\]\s]{1,200}\] "),  # kubectl logs --prefix
-    re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.,]{8,20}(?:Z|[+-]\d\d:?\d\d)? (?:(?:stdout|stderr) [FP] )?"),  # docker logs -t
+    re.compile(
+        r"\[?\d{4}-\d\d-\d\d[T ][\d:.,]{8,20}(?:Z|[+-]\d\d:?\d\d)?\]? (?:(?:stdout|stderr) [FP] )?"
+    ),  # docker -t
     re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?:\S{1,100} )?[\w.@-]{1,80}(?:\[\d{1,9}\])?: "),  # journald
+    re.compile(r"\[rank\d{1,4}\]: ?"),  # torch, of several ranks
 )
 _PROCESS = re.compile(r"\((\w{1,40})(?: [\w=]{1,30}){0,3}(?: ?pid=\d{1,9})(?:, ip=[\w.:]{1,60})?\) ?")
-_LEVEL = re.compile(
-    r"(?:\[?(DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,6})? \[[^\]]{1,120}\] ?"
-    r"|(DEBUG|INFO|WARNING|ERROR|CRITICAL): {1,8})"
+_LEVEL = re.compile(  # vLLM's, older ones without the first bracket; uvicorn's
+    r"(?:\[?(DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,6})? \[?[^\]\[]{1,120}\] ?"
+    r"|(DEBUG|INFO|WARNING|ERROR|CRITICAL): {0,8})"
 )
 
 
