@@ -45,7 +45,7 @@ def lore(version: str) -> Lore:
         numbers=tuple(variables["numbers"]),
         accepts={method: tuple(values) for method, values in methods["accepts"].items()},
         meant=methods["meant"],
-        backends=tuple(name for name, has in at(_read("backends.json")["backends"], version).items() if has),
+        backends=tuple(at(_read("vllm/backends.json"), version)),
         needs_checkpoint=tuple(methods["needs_checkpoint"]),
         holes=tuple(hole for hole in all_holes() if _within(version, hole.came, hole.fixed)),
         drivers=drivers(),

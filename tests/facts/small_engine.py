@@ -122,6 +122,13 @@ FILES = {
         }
         _VLLM_MODELS = {**_TEXT, **_MORE}
     """,
+    "vllm/v1/attention/backends/registry.py": """
+        class AttentionBackendEnum(Enum, metaclass=_Meta):
+            FLASH_ATTN = "vllm.v1.attention.backends.flash_attn.FlashAttentionBackend"
+            TRITON_ATTN = "vllm.v1.attention.backends.triton_attn.TritonAttentionBackend"
+            CUSTOM = None
+            def get_path(self): pass
+    """,
     "vllm/model_executor/models/interfaces.py": """
         class SupportsLoRA(Protocol):
             pass

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from deployc import files
+from deployc.facts.catalogue.backends import backends
 from deployc.facts.catalogue.behaviour import behaviours
 from deployc.facts.catalogue.history import History, at, order, put, text
 from deployc.facts.catalogue.image import image_facts
@@ -34,6 +35,7 @@ def tables(tree: Tree) -> dict[str, Mapping[str, Any]]:
     """
     known = flags(tree)
     return {
+        "backends": backends(tree),
         "behaviour": behaviours(tree) | _image(tree),
         "flags": {name: {k: v for k, v in encode(flag).items() if k != "name"} for name, flag in known.items()},
         "maps": maps(tree),
