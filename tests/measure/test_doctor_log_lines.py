@@ -129,9 +129,23 @@ def test_a_secret_is_never_shown(line: str) -> None:
     assert "sesame" not in answer(told)
 
 
-def test_what_the_engine_masked_is_no_secret() -> None:
-    assert secrets("non-default args: {'api_key': '***', 'max_tokens': 5, 'tokenizer': 'org/model'}") == set()
-    assert "org/model" in hidden("{'tokenizer': 'org/model', 'max_num_batched_tokens': 8192}")
+NOT_SECRET = [
+    "non-default args: {'api_key': '***', 'max_tokens': 5, 'tokenizer': 'org/model'}",
+    "usage: vllm serve [--api-key API_KEY [API_KEY ...]] [--lora-modules LORA_MODULES] [--hf-token [HF_TOKEN]]",
+    "+ vllm serve org/model --api-key $VLLM_API_KEY",
+    "a basic configuration, and the bearer authentication scheme",
+    "args: Namespace(api_key=None, tokenizer='org/model')",
+]
+
+
+@pytest.mark.parametrize("line", NOT_SECRET)
+def test_what_is_no_secret_is_not_taken_for_one(line: str) -> None:
+    assert secrets(line) == set()
+
+
+def test_ordinary_words_are_shown() -> None:
+    line = "{'tokenizer': 'org/model', 'max_num_batched_tokens': 8192}, a basic configuration"
+    assert hidden(line) == line
 
 
 def answer(told: Reading) -> str:
