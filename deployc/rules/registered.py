@@ -54,9 +54,15 @@ def class_serves_adapters(case: Case) -> Iterator[Diagnostic]:
         "the engine cannot serve this adapter unmerged",
         f"vLLM {case.facts.engine.version} serves no adapters on {name}"
         + (f": that came in {since}." if since else ", nor does a newer one that is known here."),
-        "set mode: merge" + (f"; or set engine.version: {since} or a newer one" if since else ""),
+        "; or ".join([*([f"set engine.version: {since} or a newer one"] if since else []), _merged(case)]),
         case.deploy.at("adapters"),
     )
+
+
+def _merged(case: Case) -> str:
+    """A quantized checkpoint takes no merge (DC250)."""
+    packed = case.facts.model.quantization and case.choices.weights.value == "checkpoint"
+    return "name the 16-bit model as model.source and set mode: merge" if packed else "set mode: merge"
 
 
 def parsers_are_known(case: Case) -> Iterator[Diagnostic]:
@@ -71,7 +77,7 @@ def parsers_are_known(case: Case) -> Iterator[Diagnostic]:
         yield error(
             "DC524",
             "the engine has no such parser",
-            f"vLLM {case.facts.engine.version} has no --{flag} {value}{f': it {when}' if when else ''}, and stops. "
+            f"vLLM {case.facts.engine.version} has no --{flag} {value}{f' (it {when})' if when else ''}, and stops. "
             f"It has {', '.join(names)}.",
             f"set engine.version: {when.removeprefix('came in vLLM ')} or a newer one"
             if when.startswith("came")
@@ -92,7 +98,7 @@ def values_are_known(case: Case) -> Iterator[Diagnostic]:
         if setting is None or flag not in flags or flags[flag].choices or not names or setting.value in (*names, ""):
             continue
         told = case.facts.lore.registries.other_parsers.get(f"{flag}.{setting.value}", "")
-        when = f": it {told}" if told else ""
+        when = f" (it {told})" if told else ""
         yield error(
             "DC501",
             "the engine cannot take this value",
