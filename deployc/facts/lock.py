@@ -153,6 +153,7 @@ def write(path: Path, text: str) -> None:
 def _check(lock: Lock) -> None:
     """What types do not say: dtypes that exist, patterns that name their count, at least one card."""
     _check_assumptions(lock.model)
+    _check_adapters(lock)
     facts = [("model", lock.model.tensors), *((f"adapters.{i}", a.tensors) for i, a in enumerate(lock.adapters))]
     for owner, tensors in facts:
         for index, group in enumerate(tensors):
@@ -179,8 +180,23 @@ def _check_rules(lock: Lock) -> None:
         raise Malformed("no rule holds for every model").under("engine.model_runners")
     kind = "cpu" if lock.cards[0].gpu.name == "cpu" else "gpu"
     plain = [r for r in lock.engine.batch_defaults if not r.keys() & {"min_memory", "gpu", "not_gpu"}]
-    if not any(r.get("device", "gpu") == kind and {"tokens", "seqs"} <= r.keys() for r in plain):
+    if not any(r.get("device", "gpu") == kind for r in plain):
         raise Malformed("no rule holds for every card").under("engine.batch_defaults")
+    for index, rule in enumerate(lock.engine.batch_defaults):
+        if not all(type(rule.get(count)) is int and 0 < rule[count] <= _MOST for count in ("tokens", "seqs")):
+            raise Malformed("counts of tokens and sequences are expected").under(f"engine.batch_defaults.{index}")
+
+
+def _check_adapters(lock: Lock) -> None:
+    """Those that were asked for, in that order, with numbers and names as an adapter is read with."""
+    wanted = [lock.asked[key] for key in (f"adapters.{i}.name" for i in range(len(lock.asked))) if key in lock.asked]
+    if wanted != [adapter.name for adapter in lock.adapters]:
+        raise Malformed("other adapters than were asked for").under("adapters")
+    for index, adapter in enumerate(lock.adapters):
+        from deployc.facts.adapter.read import odd
+
+        if wrong := odd(adapter.config):
+            raise Malformed(wrong).under(f"adapters.{index}.config")
 
 
 def _check_assumptions(model: ModelFacts) -> None:

@@ -75,6 +75,14 @@ def _rank(config: Mapping[str, Any], tensors: Sequence[Tensor]) -> int:
     return max(ranks, default=said if type(said) is int else 0)
 
 
+def odd(config: Mapping[str, Any]) -> str:
+    """What in adapter_config.json no adapter of a known kind has; else ""."""
+    kind = config.get("peft_type")
+    if not isinstance(kind, str) or (kind != "LORA" and kind not in BY_PEFT):
+        return f"`peft_type` is {kind!r}"
+    return (_wrong_numbers(config) if kind == "LORA" else "") or _wrong_names(config)
+
+
 def _wrong_numbers(config: Mapping[str, Any]) -> str:
     """The first rank or alpha that is no positive number, or pattern that is no regular expression; else ""."""
     if type(config.get("r")) is not int or config["r"] < 1:

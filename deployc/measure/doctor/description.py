@@ -16,7 +16,7 @@ from deployc.source import load
 from deployc.spec import faults, values
 from deployc.spec.deploy import Deploy
 from deployc.spec.faults import Wrong, expected, fault, said
-from deployc.spec.model import Bytes, Gpu, Positive, Rate, Seconds, Spread, Text
+from deployc.spec.model import Bytes, CustomGpu, Gpu, Positive, Rate, Seconds, Spread, Text
 from deployc.spec.section import OneOrMany, Read, Section
 from deployc.spec.serving import Version
 from deployc.types.facts import MOST_CARDS
@@ -147,7 +147,8 @@ def _mistakes(problem: Any, spans: Mapping[Any, Span], keys: Mapping[Any, Span])
     if kind == "missing":
         yield fault(faults.MISSING, f"`{name}` is not given.", f"add {path[-1]}: {_EXAMPLES[str(path[-1])]}", at)
     elif kind == "extra_forbidden":
-        known = list(Batch.model_fields if len(path) > 1 else Description.model_fields)
+        parts = {"batches": Batch.model_fields, "gpu": CustomGpu.model_fields}
+        known = list(parts.get(str(path[0]), Description.model_fields) if len(path) > 1 else Description.model_fields)
         near = get_close_matches(str(path[-1]).replace("-", "_").lower(), known, 1, 0.6)
         fix = (
             f"did you mean {near[0]}?" if near else f"remove it, or put it under notes; known here: {', '.join(known)}"
@@ -159,5 +160,9 @@ def _mistakes(problem: Any, spans: Mapping[Any, Span], keys: Mapping[Any, Span])
         yield error(*wrong.kind, f"`{name}`: {wrong.detail}.", wrong.fix, at)
 
 
-_EXAMPLES = {"gpu": "rtx-4090", "model": "Qwen/Qwen2.5-7B-Instruct", "concurrency": "8", "tokens_per_second": "400"}
+_EXAMPLES = {
+    "gpu": "rtx-4090", "model": "Qwen/Qwen2.5-7B-Instruct", "concurrency": "8", "tokens_per_second": "400",
+    "memory": "24GiB", "bandwidth": "1008GB/s",
+}  # fmt: skip
+"""Of every key that must be there, of the description or of a map in it."""
 _WANTED = {"dict_type": "a map", "list_type": "a list", "model_type": "a map"}
