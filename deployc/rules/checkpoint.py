@@ -42,7 +42,7 @@ def method_is_there(case: Case) -> Iterator[Diagnostic]:
 def method_runs_on_the_card(case: Case) -> Iterator[Diagnostic]:
     """What the checkpoint is in, against what this version runs on cards of this capability."""
     form, capability = _format(case), case.facts.smallest.compute_capability
-    method = case.facts.engine.methods.get(_taken_as(case))
+    method = case.facts.engine.methods.get(taken_as(case))
     least = method.least if method is not None else None
     if case.on_cpu or capability is None or case.choices.weights.value != "checkpoint":
         return
@@ -247,7 +247,7 @@ def _eight_bits(case: Case) -> str:
     return kinds.pop() if len(kinds) == 1 else ""
 
 
-def _taken_as(case: Case) -> str:
+def taken_as(case: Case) -> str:
     """The engine's own name of the checkpoint's method: modelopt has several, told by its algorithm
     (`override_quantization_method`, vllm/model_executor/layers/quantization/modelopt.py)."""
     method, algorithm = _method(case), _algorithm(case.facts.model.quantization)
