@@ -185,6 +185,10 @@ def _check_rules(lock: Lock) -> None:
     for index, rule in enumerate(lock.engine.batch_defaults):
         if not all(type(rule.get(count)) is int and 0 < rule[count] <= _MOST for count in ("tokens", "seqs")):
             raise Malformed("counts of tokens and sequences are expected").under(f"engine.batch_defaults.{index}")
+        if type(rule.get("min_memory", 0)) is not int:
+            raise Malformed("bytes of memory are expected").under(f"engine.batch_defaults.{index}.min_memory")
+    if lock.engine.version != lock.asked.get("engine.version"):
+        raise Malformed("another version than was asked for").under("engine.version")
 
 
 def _check_adapters(lock: Lock) -> None:

@@ -140,7 +140,7 @@ def test_what_was_not_said_is_named_and_no_figure_is_infinite() -> None:
 
 MISTAKES = [
     ("model: a/b\n", "DC150", 1, "rtx-4090"),
-    ("gpu: {}\nmodel: a/b\n", "DC150", 1, "add memory: 24GiB"),
+    ("gpu: {bandwidth: 1TB/s}\nmodel: a/b\n", "DC150", 1, "add memory: 24GiB"),
     ("gpu: {memory: 24GiB}\nmodel: a/b\n", "DC150", 1, "add bandwidth: 1008GB/s"),
     ("gpu: {memory: 24GiB, bandwidth: 1TB/s, bandwith: 1}\nmodel: a/b\n", "DC151", 1, "did you mean bandwidth?"),
     ("gpu: t4\nmodel: a/b\ntoken_per_second: 4\n", "DC151", 3, "did you mean tokens_per_second?"),
