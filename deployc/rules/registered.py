@@ -93,16 +93,19 @@ def values_are_known(case: Case) -> Iterator[Diagnostic]:
     image, flags = case.deploy.engine.image, case.facts.engine.flags
     if image is not None and OFFICIAL not in image:
         return
-    for flag, names in case.facts.lore.registries.values.items():
-        setting = written(case).get(flag)
-        if setting is None or flag not in flags or flags[flag].choices or not names or setting.value in (*names, ""):
+    for name, names in case.facts.lore.registries.values.items():
+        setting, flag = written(case).get(name), name.partition(".")[0]
+        if setting is None or flag not in flags or flags[flag].choices or not names:
             continue
-        told = case.facts.lore.registries.other_parsers.get(f"{flag}.{setting.value}", "")
+        value = setting.value.strip("[]")  # "[ngram]", as it was written once
+        if value in (*names, "") or value.upper() in names or not value.isascii() or value.isdecimal():
+            continue
+        told = case.facts.lore.registries.other_parsers.get(f"{name}.{value}", "")
         when = f" (it {told})" if told else ""
         yield error(
             "DC501",
             "the engine cannot take this value",
-            f"vLLM {case.facts.engine.version} has no --{flag} {setting.value}{when}, and stops.",
+            f"vLLM {case.facts.engine.version} has no --{name} {setting.value}{when}, and stops.",
             f"write one of {', '.join(names)}",
             setting.at,
         )

@@ -95,6 +95,9 @@ def test_a_plugin_may_bring_a_name_of_its_own() -> None:
         (args("load-format: safetensor"), "0.11.0", "stops"),
         (args("kv-cache-dtype: int8"), "0.33.0", "stops"),
         (args("kv-cache-dtype: int8"), "0.32.0", "choices"),
+        (args("speculative-config: {method: n-gram, num_speculative_tokens: 4}"), "0.11.0", "stops"),
+        (args("speculative-config: {method: suffix, num_speculative_tokens: 4}"), "0.11.0", "it came in vLLM"),
+        (args("compilation-config: {cudagraph_mode: FULL_DECODE}"), "0.11.0", "stops"),
     ],
 )
 def test_a_value_of_an_open_flag_that_the_engine_itself_lacks(settings: str, version: str, words: str) -> None:
@@ -105,8 +108,15 @@ def test_a_value_of_an_open_flag_that_the_engine_itself_lacks(settings: str, ver
 @pytest.mark.parametrize("version", ["0.9.2", "0.11.0", "0.25.0", "0.33.0"])
 def test_every_value_that_it_has_is_taken_and_planned(version: str) -> None:
     for flag, names in registries(version).values.items():
+        whole, _, key = flag.partition(".")
         for name in names:
-            assert "DC501" not in codes_of(said(args(f"{flag}: {name}"), version)), name
+            value = f"{{{key}: {name}}}" if key else name
+            assert "DC501" not in codes_of(said(args(f"{whole}: {value}"), version)), name
+
+
+@pytest.mark.parametrize("mode", ["full", "Full_Decode_Only", "2", "NONE"])
+def test_modes_of_graphs_are_taken_in_any_case(mode: str) -> None:
+    assert "DC501" not in codes_of(said(args(f"compilation-config: {{cudagraph_mode: {mode}}}"), "0.11.0"))
 
 
 def test_an_image_of_ones_own_may_have_more() -> None:

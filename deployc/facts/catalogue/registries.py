@@ -31,10 +31,13 @@ PARSERS = {
 """By flag: where the package of its parsers may lie, its table, and before there was one the manager's class."""
 
 LISTS = {
+    "compilation-config.cudagraph_mode": ("vllm.config.compilation", "CUDAGraphMode"),
     "kv-cache-dtype": ("vllm.config.cache", "CacheDType"),
     "load-format": ("vllm.model_executor.model_loader", "LoadFormats"),
+    "speculative-config.method": ("vllm.config.speculative", "SpeculativeMethod"),
 }
-"""By flag, the Literal of its values, of which the parser itself knows nothing in some versions."""
+"""By flag, or key of a flag's map, the Literal or Enum of its values, of which the parser itself knows nothing in some
+versions. Where the module is not there the classes are older than pydantic, which holds values to them."""
 
 
 def registries(tree: Tree) -> dict[str, dict[str, Any]]:
@@ -47,7 +50,14 @@ def registries(tree: Tree) -> dict[str, dict[str, Any]]:
         node = module.names.get(name) if module else None
         if module is not None and isinstance(node, ast.expr):
             found |= {f"{flag}.{value}": {} for value in literal_values([node], module)}
+        elif module is not None and isinstance(node, ast.ClassDef):
+            found |= {f"{flag}.{value}": {} for value in _members(node)}
     return dict(sorted(found.items()))
+
+
+def _members(enum: ast.ClassDef) -> list[str]:
+    assigned = (node for node in enum.body if isinstance(node, ast.Assign))
+    return [target.id for node in assigned for target in node.targets if isinstance(target, ast.Name)]
 
 
 def _architectures(tree: Tree) -> Iterator[tuple[str, dict[str, Any]]]:
