@@ -6,6 +6,7 @@ JSON with sorted keys, one tensor group, flag or file a line; the same facts giv
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -187,6 +188,8 @@ def _check_rules(lock: Lock) -> None:
             raise Malformed("counts of tokens and sequences are expected").under(f"engine.batch_defaults.{index}")
         if type(rule.get("min_memory", 0)) is not int:
             raise Malformed("bytes of memory are expected").under(f"engine.batch_defaults.{index}.min_memory")
+    if not all(re.fullmatch(r"[0-9]{1,2}\.[0-9]", one) for one in lock.engine.compute_capabilities):
+        raise Malformed("compute capabilities, as 8.9, are expected").under("engine.compute_capabilities")
     if lock.engine.version != lock.asked.get("engine.version"):
         raise Malformed("another version than was asked for").under("engine.version")
 

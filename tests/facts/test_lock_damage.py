@@ -69,6 +69,7 @@ def damaged(change: Callable[[Any], Any]) -> Callable[[str], str]:
         (damaged(lambda v: v["engine"]["batch_defaults"][0].update(tokens="8k")), "DC190", "`engine.batch_defaults.0`"),
         (damaged(lambda v: v["engine"]["batch_defaults"].insert(0, {"tokens": 1, "seqs": 1, "min_memory": ""})),
          "DC190", "bytes of memory"),
+        (damaged(lambda v: v["engine"].update(compute_capabilities=["zz"])), "DC190", "compute capabilities"),
         (damaged(lambda v: v["engine"].update(version="zz")), "DC190", "`engine.version`: another version"),
         (damaged(lambda v: v["adapters"][0].update(name="other")), "DC190", "`adapters`: other adapters"),
         (damaged(lambda v: v.update(adapters=[])), "DC190", "`adapters`: other adapters"),
