@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from difflib import get_close_matches
+from typing import Any
 
 from deployc.diagnostics import Diagnostic, Span, error, warning
 from deployc.rules.case import Case
@@ -97,6 +98,8 @@ def values_are_known(case: Case) -> Iterator[Diagnostic]:
         setting, flag = written(case).get(name), name.partition(".")[0]
         if setting is None or flag not in flags or flags[flag].choices or not names:
             continue
+        if name == flag and not all(isinstance(given, str) for given in _given(case, flag)):
+            continue  # rules/flags.py
         value = setting.value.strip("[]")  # "[ngram]", as it was written once
         if value in (*names, "") or value.upper() in names or not value.isascii() or value.isdecimal():
             continue
@@ -109,6 +112,10 @@ def values_are_known(case: Case) -> Iterator[Diagnostic]:
             f"write one of {', '.join(names)}",
             setting.at,
         )
+
+
+def _given(case: Case, flag: str) -> list[Any]:
+    return [value for name, value in case.deploy.engine.args.items() if case.facts.engine.canonical(name) == flag]
 
 
 OFFICIAL = "vllm/vllm-openai"
