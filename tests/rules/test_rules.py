@@ -249,8 +249,8 @@ def test_idle_cards_that_no_more_engines_fill() -> None:
 
 
 def test_ranks_beyond_all_cards_are_judged_at_once() -> None:
-    many = {"engine": "{version: 0.32.0, args: {tensor-parallel-size: 100000000000000000000}}"}
-    assert codes(**many)["DC530"] == "error"
+    many = "{version: 0.32.0, args: {tensor-parallel-size: 100000000000000000000}}"
+    assert codes(engine=many)["DC530"] == "error"
 
 
 def with_adapter(rank: int = 16) -> Facts:
