@@ -170,6 +170,7 @@ ROWS = [
     row("DC516", "warning", env("VLLM_USE_V1: '0'"), env("VLLM_USE_V1: '1'"), at="0.9.2"),
     row("DC516", "warning", env("HF_HUB_OFFLINE: '1'"), env("HF_HUB_OFFLINE: '0'")),
     row("DC517", "error", env("VLLM_SERVER_DEV_MODE: 'true'"), env("VLLM_SERVER_DEV_MODE: '1'")),
+    row("DC516", "error", env("VLLM_USE_V1: '0'"), env("VLLM_USE_V1: '1'"), at="0.11.0"),
     row("DC517", "error", env("VLLM_PORT: 'tcp://10.0.0.1:80'"), env("VLLM_PORT: '8100'"), at="0.10.0"),
     row("DC517", "error", env("VLLM_KV_CACHE_LAYOUT: NDH"), env("VLLM_KV_CACHE_LAYOUT: NHD")),
     row("DC518", "warning", args("seed: 1"), args("seed: 1"), at="0.9.2", other="0.32.0"),
