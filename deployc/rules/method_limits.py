@@ -8,7 +8,7 @@ from deployc.cost.capability import eight_bit, words
 from deployc.cost.written import written_flag
 from deployc.diagnostics import Diagnostic, error
 from deployc.rules.case import Case
-from deployc.rules.checkpoint import taken_as
+from deployc.rules.stored_as import taken_as
 
 
 def named_method_runs_on_the_card(case: Case) -> Iterator[Diagnostic]:

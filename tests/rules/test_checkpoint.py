@@ -9,14 +9,14 @@ import pytest
 from configured import A100, GIB, H200, HOST, QWEN_7B, SMOLLM2, card, case_of, facts_of
 
 from deployc.diagnostics import Diagnostic
-from deployc.rules import checkpoint
+from deployc.rules import checkpoint, few_bits
 from deployc.types.facts import Facts, Flag, Method
 
 RULES = (
     checkpoint.method_is_there, checkpoint.method_runs_on_the_card, checkpoint.experts_are_read,
     checkpoint.method_divides,
-    checkpoint.bitsandbytes_is_slow, checkpoint.fp8_checkpoint_is_widened, checkpoint.int8_path,
-    checkpoint.int8_in_small_batches, checkpoint.widened_and_bound_by_compute,
+    few_bits.bitsandbytes_is_slow, few_bits.fp8_checkpoint_is_widened, few_bits.int8_path,
+    few_bits.int8_in_small_batches, few_bits.widened_and_bound_by_compute,
 )  # fmt: skip
 BUSY = "{input_tokens: 1500, output_tokens: 256, concurrency: 128, max_context: 4096}"
 ALONE = "{input_tokens: 1500, output_tokens: 256, concurrency: 1, max_context: 4096}"
