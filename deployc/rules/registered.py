@@ -28,7 +28,11 @@ def model_has_a_class(case: Case) -> Iterator[Diagnostic]:
     name, told = next(iter(when.items()))
     version, stands_in = case.facts.engine.version, name in known.by_transformers
     instead = told.removeprefix("came in vLLM ")
-    say, what = (warning, _BY_TRANSFORMERS) if stands_in else (error, "The engine does not start.")
+    say, what = (error, "The engine does not start.")
+    if stands_in:
+        say, what = (warning, _BY_TRANSFORMERS)
+    elif _is_ones_own(case):
+        say, what = (warning, _OF_ONES_OWN)
     yield say(
         "DC525",
         "the engine's version has no class for this model",
@@ -41,6 +45,13 @@ def model_has_a_class(case: Case) -> Iterator[Diagnostic]:
 
 
 _BY_TRANSFORMERS = "It takes the class of transformers instead, which is slower."
+_OF_ONES_OWN = "It starts only where the transformers beside it has one that it takes instead, more slowly."
+
+
+def _is_ones_own(case: Case) -> bool:
+    """Whether other libraries may stand beside the engine than those of the official image."""
+    image = case.deploy.engine.image
+    return case.deploy.target.kind not in ("docker", "compose") or (image is not None and OFFICIAL not in image)
 
 
 def class_serves_adapters(case: Case) -> Iterator[Diagnostic]:

@@ -181,7 +181,7 @@ def test_compose_reads_the_same_texts(tmp_path: File) -> None:
 def test_docker_builds_the_same_words() -> None:
     """The Dockerfile's variables and command on an empty image, as `docker inspect` shows them."""
     if subprocess.run(["docker", "info"], capture_output=True).returncode:
-        assert not os.environ.get("DEPLOYC_REQUIRE_DOCKER"), "a Docker engine is asked for, and not here"
+        assert not os.environ.get("DEPLOYC_REQUIRE_DOCKER_ENGINE"), "a Docker engine is asked for, and not here"
         pytest.skip("no Docker engine here")
     for one in random.Random(11).sample(shipped(), 15):
         text = one.bundle.files["Dockerfile"].replace("\\\n", " ")

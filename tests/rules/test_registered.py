@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from configured import QWEN_7B, facts_of
+from configured import QWEN_7B, codes, facts_of
 from versioned import args, codes_of, said
 
 from deployc.facts.registries import registries
@@ -35,6 +35,20 @@ def of_class(config: dict[str, Any], version: str) -> Facts:
 def test_a_class_that_the_version_lacks(config: dict[str, Any], version: str, severity: str, named: str) -> None:
     found = [d for d in said("args: {}", version, facts=of_class(config, version)) if d.code == "DC525"]
     assert [str(d.severity) for d in found] == [severity] and named in found[0].fix
+
+
+@pytest.mark.parametrize(
+    ("sections", "severity"),
+    [
+        ({"target": "{kind: compose}"}, "error"),
+        ({"target": "{kind: process}"}, "warning"),
+        ({"target": "{kind: systemd}"}, "warning"),
+        ({"engine": "{version: 0.8.2, image: 'registry.example/our-vllm:1'}", "target": "{kind: docker}"}, "warning"),
+    ],
+)
+def test_beside_libraries_of_ones_own_it_may_start(sections: dict[str, str], severity: str) -> None:
+    found = codes(of_class(QWEN3, "0.8.2"), **{"engine": "{version: 0.8.2}", **sections})
+    assert found["DC525"] == severity
 
 
 @pytest.mark.parametrize(("config", "version"), THERE)
