@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from deployc.adopt.read.arguments import arguments
 from deployc.adopt.read.kind import kind, read
 from deployc.types.launch import FoundLaunch
 
@@ -189,6 +191,14 @@ def test_python() -> None:
     assert only.model and only.model.value == "org/model"
     assert {f.name: f.value for f in only.flags} == {"max-model-len": 4096, "dtype": "half"}
     assert [piece.value for piece in only.stray] == ["seed"]
+
+
+@pytest.mark.parametrize("word", ["--.1", "--=3", "--", "---", "--1", "-=x", "--\u0301x"])
+def test_dashes_without_a_name_are_no_flag(word: str) -> None:
+    written = launch("vllm serve --seed 1 WORD --max-num-seqs 4").arguments
+    found = arguments([replace(p, value=word) if p.value == "WORD" else p for p in written], lambda _: None)
+    assert [piece.value for piece in found.stray] == [word]
+    assert [flag.written for flag in found.flags] == ["--seed", "--max-num-seqs"]
 
 
 @pytest.mark.parametrize(

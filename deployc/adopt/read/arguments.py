@@ -59,7 +59,7 @@ def arguments(words: Sequence[Piece], known: Known) -> Arguments:
 
 
 def _is_flag(word: str) -> bool:
-    return word.startswith("-") and len(word) > 1 and not _NUMBER.match(word)
+    return word.startswith("-") and word.lstrip("-")[:1].isalpha() and not _NUMBER.match(word)
 
 
 def _name(word: str, known: Known) -> tuple[str, bool, str]:
