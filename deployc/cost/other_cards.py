@@ -18,8 +18,9 @@ Holds = Callable[[Facts, Choices], bool]
 
 
 def starts(facts: Facts, choices: Choices) -> bool:
-    """Whether the engine starts for certain: one request of max_model_len fits into the least that may be left."""
-    return memory(facts, choices)[0].kv_cache.low >= max(1, layout(facts, choices).needed(choices.max_model_len.value))
+    """Whether the engine starts for certain, and a request of max_model_len runs, in the least that may be left."""
+    left = memory(facts, choices)[0].kv_cache.low
+    return left >= 1 and layout(facts, choices).holds(left, choices.max_model_len.value)
 
 
 def on_card(facts: Facts, choices: Choices, card: GpuFacts) -> tuple[Facts, Choices]:

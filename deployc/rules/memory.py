@@ -104,7 +104,7 @@ def length_was_fitted(case: Case) -> Iterator[Diagnostic]:
     if chosen.because != "DC302":
         return
     pages, full = layout(case.facts, case.choices), replace(case, choices=with_value(case.choices, max_model_len=limit))
-    needed, fits = pages.needed(limit), units.show_count(chosen.value)
+    needed, fits = pages.held(limit), units.show_count(chosen.value)
     yield note(
         "DC302",
         "a request of full length does not fit into the KV cache",

@@ -41,6 +41,17 @@ def test_what_the_check_at_start_demands(version: str, blocks: int) -> None:
     assert pages.estimated(blocks * pages.block_bytes - 1) < 8192
 
 
+@pytest.mark.parametrize("version", ["0.8.5", "0.16.0", "0.18.1", "0.19.0", "0.29.0", "0.33.0"])
+@pytest.mark.parametrize("caches", CACHES)
+def test_what_a_request_is_held_in_starts_and_runs_it_and_a_byte_less_does_not(caches: str, version: str) -> None:
+    # up to 0.18 the check at the start counts the first group alone: what starts does not run yet
+    pages = laid_out(caches, version, max_num_batched_tokens=8192)
+    for length in (16, 1000, 8192):
+        held = pages.held(length)
+        assert pages.holds(held, length) and not pages.holds(held - 1, length)
+        assert held >= pages.needed(length)
+
+
 def test_up_to_0_16_the_check_took_the_layers_of_all_stages() -> None:
     pages = [laid_out("llama-3-8b", version, pp=2).needed(8192) for version in ("0.16.0", "0.17.1")]
     assert pages == [512 * 32 * 65_536, 512 * 16 * 65_536]

@@ -105,10 +105,16 @@ class Layout:
 
         The check at start may count more than requests hold: up to 0.16 the pages of all pipeline stages.
         """
+        return self._most(lambda length: self.holds(available, length, requests))
+
+    def holds(self, available: float, length: int, requests: int = 1) -> bool:
+        """Whether the engine starts with that max_model_len, and `requests` of it run at once."""
         free = self.blocks(available) - 1
-        return self._most(
-            lambda length: self.request_blocks(length) * requests <= free and self.needed(length) <= available
-        )
+        return self.request_blocks(length) * requests <= free and self.needed(length) <= available
+
+    def held(self, length: int) -> int:
+        """Bytes with which the engine starts and one request of that length runs: the more of the two."""
+        return max(self.needed(length), (self.request_blocks(length) + 1) * self.block_bytes)
 
     def estimated(self, available: float) -> int:
         """What the engine names as "the estimated maximum model length" where max_model_len does not fit."""
