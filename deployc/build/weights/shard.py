@@ -19,7 +19,7 @@ from deployc.build import faults
 from deployc.build.quantize import rows as quantize
 from deployc.build.weights.layout import FLOATS, Work
 from deployc.build.weights.safetensors_file import Reader
-from deployc.build.weights.tensors import BLOCK, CHUNK, DTYPES, as_bytes, as_float32, empty, is_finite, laid, ranges
+from deployc.build.weights.tensors import BLOCK, DTYPES, HANDED, as_bytes, as_float32, empty, is_finite, laid, ranges
 from deployc.build.weights.writer import Writer
 from deployc.facts.faults import Fault
 from deployc.types.facts import DTYPE_BYTES
@@ -66,14 +66,14 @@ def write(
 
     Raises Fault DC275 for a weight that is not finite, OSError.
     """
-    waiting: deque[tuple[Chunk, Future[list[Put]]]] = deque()
-    writes: deque[tuple[Chunk, int, Future[None]]] = deque()
+    waiting: deque[tuple[str, Future[list[Put]]]] = deque()  # by name: what was read goes once it is computed
+    writes: deque[tuple[str, int, Future[None]]] = deque()
 
     def written(limit: int) -> None:
         while len(writes) > limit:
-            done, size, end = writes.popleft()
+            name, size, end = writes.popleft()
             end.result()
-            advance(done.work.name, size)
+            advance(name, size)
 
     with (
         ThreadPoolExecutor(threads) as pool,
@@ -82,13 +82,13 @@ def write(
 
         def handed_on(limit: int) -> None:
             while len(waiting) > limit:
-                chunk, made = waiting.popleft()
+                name, made = waiting.popleft()
                 puts = made.result()
-                writes.append((chunk, sum(len(content) for _, content in puts), out.submit(_put, writer, puts)))
+                writes.append((name, sum(len(content) for _, content in puts), out.submit(_put, writer, puts)))
 
         try:
             for chunk in _chunks(reader, writer, work, changes):
-                waiting.append((chunk, pool.submit(_made, chunk, writer)))
+                waiting.append((chunk.work.name, pool.submit(_made, chunk, writer)))
                 handed_on(threads + 1)
                 written(2)
             handed_on(0)
@@ -107,7 +107,9 @@ def _chunks(reader: Reader, writer: Writer, work: Sequence[Work], changes: Chang
         stride = 0 if source is None else round(math.prod(source.shape[1:]) * DTYPE_BYTES[source.dtype])
         at, end = (0, 0) if source is None else (source.begin, source.end)
         rows = item.shape[0] if item.shape else 1
-        for first, last in ranges(item.shape, CHUNK):
+        for first, last in ranges(
+            item.shape, round(HANDED / DTYPE_BYTES[item.dtype if source is None else source.dtype])
+        ):
             until = end if last == rows else min(at + (last - first) * stride, end)
             raw = empty(until - at, _place(writer, item.name, first) if item.copied else 0)
             reader.fill(raw, at)

@@ -19,8 +19,10 @@ _BITS = {
 PAGE = 4096
 BLOCK = 2**18
 """Elements worked on at once: 1 MiB in float32, so that a block stays in a core's own cache from step to step."""
-CHUNK = 2**22
-"""Elements handed to a thread at once."""
+CHUNK = 2**21
+"""Elements that are looked at at once."""
+HANDED = 2**23
+"""Bytes of the base handed to a thread of the pass at once."""
 
 
 def as_float32(raw: bytearray | memoryview, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
