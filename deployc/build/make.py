@@ -36,7 +36,7 @@ from deployc.types.manifest import Artifact, Content
 BETWEEN = ".by_peft"
 """The folder of the merged model that peft makes, in that of the artifact, until the pass has read it."""
 WORKER = "deployc.build.worker"
-WITHOUT = ("torch._meta_registrations",)
+LATER = ("torch._meta_registrations",)
 """Shapes of results of tensors without data, of which the worker has none: a quarter of the time to import torch."""
 Plain = Callable[[], Path]
 """The folder of the same model in 16 bit, made where there is none yet."""
@@ -66,7 +66,7 @@ def _early(recipe: Recipe, site: Site, stack: ExitStack) -> Begun | None:
     """The worker, importing torch while the inputs are checked. What is wrong with it is told after that."""
     if method(recipe) is None:
         with suppress(Stop):
-            return stack.enter_context(process.begun(site.interpreter, site.lock, WORKER, WITHOUT))
+            return stack.enter_context(process.begun(site.interpreter, site.lock, WORKER, LATER))
     return None
 
 
@@ -155,7 +155,7 @@ def _streamed(recipe: Recipe, site: Site, checked: Inputs, into: Path, early: Be
         "identity": {"tool": __version__, "key": recipe.key},
     }
     files_read = [] if first else [checked.model / name for name in names]
-    begun = process.begun(site.interpreter, site.lock, WORKER, WITHOUT) if early is None else nullcontext(early)
+    begun = process.begun(site.interpreter, site.lock, WORKER, LATER) if early is None else nullcontext(early)
     with Digests(files_read, recipe.model_source) as digests, begun as worker:
         result = worker.run(job, digests.watching(site.progress))
         read = digests.contents()

@@ -29,7 +29,13 @@ spec = importlib.util.spec_from_file_location("deployc", root + "/__init__.py", 
 sys.modules["deployc"] = module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 import gc, importlib, types
-sys.modules.update((name, types.ModuleType(name)) for name in sys.argv[3:])
+class Later(types.ModuleType):
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        sys.modules.pop(self.__name__, None)
+        return getattr(importlib.import_module(self.__name__), name)
+sys.modules.update((name, Later(name)) for name in sys.argv[3:])
 gc.disable()
 module = importlib.import_module(sys.argv[2])
 gc.enable()
@@ -105,16 +111,16 @@ def run(
 
 
 @contextmanager
-def begun(python: str, lock: int, module: str, without: Sequence[str] = ()) -> Iterator[Begun]:
+def begun(python: str, lock: int, module: str, later: Sequence[str] = ()) -> Iterator[Begun]:
     """A process in a session of its own, so that Ctrl-C reaches it through us alone; it ends with this context.
 
-    `without` are modules that a library would import and this process never needs: empty ones stand in their place.
-    Raises Stop DC271.
+    `later` are modules that a library imports and this process hardly needs: they are read once something of them is
+    asked for. Raises Stop DC271.
     """
     with tempfile.TemporaryFile() as said:
         try:
             worker = subprocess.Popen(
-                [python, "-c", BOOTSTRAP, str(PACKAGE), module, *without],
+                [python, "-c", BOOTSTRAP, str(PACKAGE), module, *later],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True,
                 pass_fds=[lock], start_new_session=True, env={**SETTINGS, **os.environ},
             )  # fmt: skip

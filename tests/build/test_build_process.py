@@ -207,3 +207,17 @@ def test_too_little_disk_is_said_before_the_first_byte(small: Small, monkeypatch
         small.build()
     assert [d.code for d in stop.value.report] == ["DC272"]
     assert list(small.store.iterdir()) == []
+
+
+def test_a_module_that_is_put_off_is_read_once_something_of_it_is_asked_for(tmp_path: Path) -> None:
+    """Whatever a library does with it as it is imported, or another version of that library."""
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library" / "__init__.py").write_text("import library.heavy\nfrom library import heavy\n")
+    (tmp_path / "library" / "heavy.py").write_text("print('read')\nVALUE = 3\n")
+    asks = "from library.heavy import VALUE\nprint(VALUE, sys.modules['library.heavy'].VALUE)\n"
+    for asked, said in (("", ""), (asks, "read\n3 3\n")):
+        program = process.BOOTSTRAP.replace("module.main()", f"import library\n{asked}")
+        argv = [sys.executable, "-c", program, str(process.PACKAGE), "deployc.build.faults", "library.heavy"]
+        env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        done = subprocess.run(argv, env=env, capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (0, said), done.stderr
