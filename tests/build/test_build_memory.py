@@ -59,4 +59,4 @@ def test_memory_is_that_of_blocks(weights: str, tmp_path: Path, monkeypatch: pyt
     small = zeros(Small(tmp_path))
     with Reader(small.root / "model" / "model.safetensors", "./model") as reader:
         assert max(slot.end - slot.begin for slot in reader.slots) == 384 * MIB
-    assert growth(small, weights) < 256 * MIB
+    assert growth(small, weights) < 320 * MIB
