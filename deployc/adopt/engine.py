@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from deployc.data import profiles
 from deployc.diagnostics import Diagnostic, note, warning
 from deployc.facts.catalogue.history import order
 from deployc.facts.engine import flag_history, load, versions
+from deployc.facts.engine_table import engine_table
 from deployc.facts.lore import lore
 from deployc.types.facts import EngineFacts, Flag
 from deployc.types.launch import FoundLaunch
@@ -88,8 +87,7 @@ def _of_another(name: str) -> Flag | None:
 
 @cache
 def _ways() -> Mapping[str, Any]:
-    read: Mapping[str, Any] = json.loads((profiles() / "engines" / "found.json").read_bytes())
-    return read
+    return engine_table("found.json")
 
 
 def _value(entries: list[dict[str, Any]], version: str) -> Any:

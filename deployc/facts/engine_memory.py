@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from deployc.data import profiles
-from deployc.facts.catalogue.history import release
+from deployc.facts.catalogue.history import valid
 from deployc.facts.codec import decode
+from deployc.facts.engine_table import engine_table
 from deployc.types.engine_memory import EngineMemory
 
 
@@ -18,10 +17,4 @@ def engine_memory(version: str) -> EngineMemory:
 
 def held(file: str, version: str) -> dict[str, Any]:
     """Name -> value, of the behaviours of a file of profiles/engines/ at this version."""
-    read = json.loads((profiles() / "engines" / file).read_bytes())
-    at = release(version)
-    values: dict[str, Any] = {}
-    for name, entries in read["behaviours"].items():
-        valid = [entry["value"] for entry in entries if release(entry["since"]) <= at]
-        values[name] = valid[-1] if valid else entries[0]["value"]
-    return values
+    return {name: valid(entries, version) for name, entries in engine_table(file)["behaviours"].items()}

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
-from typing import Any
 
-from deployc.data import profiles
-from deployc.facts.catalogue.history import release
+from deployc.facts.catalogue.history import valid, within
 from deployc.facts.codec import decode
+from deployc.facts.engine_table import engine_table
 from deployc.types.exposure import Exposure, Route
 
 
 @cache
 def exposure(version: str) -> Exposure:
     """Routes and stored keys as they are at `version`."""
-    read: dict[str, Any] = json.loads((profiles() / "engines" / "exposure.json").read_bytes())
-    at = release(version)
-    guarded = [entry for entry in read["guarded"] if release(entry["since"]) <= at] or read["guarded"][:1]
-    prefixes = tuple(guarded[-1]["value"])
+    read = engine_table("exposure.json")
+    prefixes = tuple(valid(read["guarded"], version))
     routes = decode(tuple[Route, ...], read["routes"])
-    there = (r for r in routes if release(r.since) <= at and not (r.until and release(r.until) <= at))
+    there = (route for route in routes if within(version, route.since, route.until or ""))
     stored = read["key_stored"]
     return Exposure(
         guarded=prefixes,
         open=tuple(route for route in there if not route.path.startswith(prefixes)),
-        key_stored_until=stored["until"] if release(stored["since"]) <= at < release(stored["until"]) else "",
+        key_stored_until=stored["until"] if within(version, stored["since"], stored["until"]) else "",
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from deployc.data import profiles
-from deployc.facts.catalogue.history import release
+from deployc.facts.catalogue.history import within
 from deployc.facts.codec import decode
 from deployc.facts.engine_memory import held
+from deployc.facts.engine_table import engine_table
 from deployc.types.formats import Formats, Method
 
 FILE = "formats.json"
@@ -17,7 +16,7 @@ FILE = "formats.json"
 
 def formats(version: str) -> Formats:
     """As of `version`; an unreadable file is a broken installation."""
-    read = json.loads((profiles() / "engines" / FILE).read_bytes())
+    read = engine_table(FILE)
     values, kernels = held(FILE, version), read["kernels"]
     lists = {method: [kernels[name] for name in values.pop(method)] for method in get_args(Method)}
     padded = (e["since"] for e in read["behaviours"]["packed"] if any(kernels[name]["pads"] for name in e["value"]))
@@ -27,7 +26,5 @@ def formats(version: str) -> Formats:
 
 def _adapted(read: Mapping[str, Any], version: str) -> list[str]:
     """Architectures of which this version has a LoRA layer for the embeddings."""
-    at, spans = release(version), read["adapted_embeddings"]["architectures"]
-    return [
-        name for name, (since, until) in spans.items() if release(since) <= at and not (until and release(until) <= at)
-    ]
+    spans = read["adapted_embeddings"]["architectures"]
+    return [name for name, (since, until) in spans.items() if within(version, since, until or "")]

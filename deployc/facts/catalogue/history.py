@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 History = Mapping[str, Sequence[Sequence[Any]]]
@@ -18,6 +19,7 @@ History = Mapping[str, Sequence[Sequence[Any]]]
 _NUMBERS = re.compile(r"v?(\d+(?:\.\d+)*)")
 
 
+@cache
 def release(version: str) -> tuple[int, ...]:
     """ "v0.19.0rc1" as (0, 19, 0): what comes after the numbers is no part of it; empty where there are none."""
     numbers = _NUMBERS.match(version)
@@ -27,6 +29,29 @@ def release(version: str) -> tuple[int, ...]:
 def order(version: str) -> tuple[tuple[int, ...], str]:
     """What versions are sorted by: "0.8.5" before "0.8.5.post1"."""
     return release(version), version
+
+
+def within(version: str, since: str, until: str) -> bool:
+    """`since` <= version < `until`, where they are given."""
+    asked = release(version)
+    return (not since or release(since) <= asked) and (not until or asked < release(until))
+
+
+def valid(entries: Sequence[Mapping[str, Any]], version: str) -> Any:
+    """The value of the last {since, value} that is not newer than the version; of an older one, the first's."""
+    return next((e["value"] for e in reversed(entries) if within(version, e["since"], "")), entries[0]["value"])
+
+
+def elsewhen(history: History, now: Mapping[str, Any], version: str) -> dict[str, str]:
+    """Of each name that other versions have and this one, which has `now`, does not: "came in vLLM 0.8.4", or else
+    "went in vLLM 0.24.0"."""
+    return {name: _when(entries, version) for name, entries in history.items() if name not in now}
+
+
+def _when(entries: Sequence[Sequence[Any]], version: str) -> str:
+    later = [since for since, value, *_ in entries if value is not None and not within(version, since, "")]
+    went = [since for since, value, *_ in entries if value is None and within(version, since, "")]
+    return f"came in vLLM {later[0]}" if later else f"went in vLLM {went[-1]}"
 
 
 def fold(

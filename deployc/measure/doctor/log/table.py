@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
-from deployc.data import profiles
 from deployc.facts.codec import decode
+from deployc.facts.engine_table import engine_table
 from deployc.types.lore import Gone
 
 
@@ -62,7 +60,7 @@ class Table:
 @cache
 def table() -> Table:
     """Read once; ships with the tool."""
-    known, marks = _read("failures.json")["failures"], _read("log_lines.json")
+    known, marks = engine_table("failures.json")["failures"], engine_table("log_lines.json")
     failures = tuple(Failure(**{**row, "pattern": re.compile(row["pattern"])}) for row in known)
     figures = tuple(Figures(**{**row, "pattern": re.compile(row["pattern"])}) for row in marks["figures"])
     others = {row["name"]: re.compile(row["pattern"]) for row in marks["others"]}
@@ -75,9 +73,4 @@ def table() -> Table:
 @cache
 def gone() -> Mapping[str, Gone]:
     """Flags that went with some version, whether or not the name has come again since."""
-    return decode(dict[str, Gone], _read("gone.json")["flags"])
-
-
-def _read(file: str) -> dict[str, Any]:
-    read: dict[str, Any] = json.loads((profiles() / "engines" / file).read_bytes())
-    return read
+    return decode(dict[str, Gone], engine_table("gone.json")["flags"])
